@@ -1,0 +1,13 @@
+/* hedge.h: a garbage-collected runtime for C: tasks, a heap that is collected while they run, and a pacer that hedges.
+ * This header includes all of the public ones. */
+#ifndef HEDGE_HEDGE_H
+#define HEDGE_HEDGE_H
+#include <hedge/chan.h>
+#include <hedge/core.h>
+#include <hedge/heap.h>
+#include <hedge/histogram.h>
+#include <hedge/runtime.h>
+#include <hedge/stats.h>
+#include <hedge/sync.h>
+#include <hedge/task.h>
+#endif

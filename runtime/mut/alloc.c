@@ -1,0 +1,232 @@
+/* alloc.c: hg_alloc: the fast path, and the slow path on the scheduler stack.
+ *
+ * Fast path: the current mutator from one thread-local word (nothing in it switches, so the word cannot go stale), the
+ * span class from size and layout, a slot from the cache, cleared, its layout id written, then published. It reads no
+ * phase and no colour: a black mutator's free slots are marked when its word is taken (alloc/cache.c).
+ *
+ * Slow path, in this order, on the scheduler stack:
+ *   1. a safepoint: answers requests, gives the proc to others if it is asked to
+ *   2. a slow path that sees another sweep generation than its own answers RESET before it touches a span
+ *   3. tells the collector what was handed out since the last time (hooks.allocated: trigger, slices, sweep, assist)
+ *   4. refills; takes the slot here, with no safepoint between the refill and the publication
+ * If a hook parks the task, hg__on_scheduler returns with nothing done and the task begins again, on whatever proc.
+ */
+#include "runtime/mut/mut.h"
+#include <string.h>
+
+struct request {
+    size_t size;
+    const hg_layout *layout;
+    bool no_room;      /* the task must see to memory (hooks.no_memory) and begin again */
+    uintptr_t cleared; /* large objects: how far they are */
+    struct hg_span *span;
+    uint16_t id;
+    enum hg_span_kind kind;
+    void *result;
+};
+
+static inline void clear_slot(uintptr_t p, size_t size)
+{
+    typedef long long v2 __attribute__((vector_size(16), may_alias));
+    if (size <= 128) {
+        v2 zero = {0, 0};
+        for (size_t i = 0; i < size; i += 16)
+            *(v2 *)(p + i) = zero; /* slots are multiples of 16 and aligned */
+    } else {
+        memset((void *)p, 0, size);
+    }
+}
+
+static inline struct hg_layout_cache *layout_entry(struct hg_mutator *m, const hg_layout *layout)
+{
+    return &m->layouts[((uintptr_t)layout >> 5 ^ (uintptr_t)layout >> 11) % HG_LAYOUT_CACHE];
+}
+
+/* Takes, clears and publishes a slot; NULL: the cache is empty. No safepoint inside. */
+static inline void *take_slot(struct hg_mutator *m, size_t size, enum hg_span_kind kind, uint16_t id)
+{
+    struct hg_cache_slot *s = &m->cache.slot[hg__span_class(hg__class_of(size), kind)];
+    unsigned i;
+    uintptr_t p = hg__cache_take(s, &i);
+    if (hg_unlikely(p == 0))
+        return NULL;
+    clear_slot(p, s->size);
+    if (kind == HG_SPAN_DESCRIBED)
+        *(s->ids - i) = id;
+    hg__cache_publish(s);
+    return (void *)p;
+}
+
+int64_t hg__alloc_account(struct hg_mutator *m)
+{
+    int64_t bytes = m->cache.alloc_bytes;
+    hg_store_rlx(&m->stats.alloc_bytes, hg_load_rlx(&m->stats.alloc_bytes) + (uint64_t)bytes);
+    hg_store_rlx(&m->stats.alloc_slots, hg_load_rlx(&m->stats.alloc_slots) + (uint64_t)m->cache.alloc_slots);
+    m->cache.alloc_bytes = m->cache.alloc_slots = 0;
+    m->pending_alloc += bytes;
+    return bytes;
+}
+
+static void resolve_layout(struct hg_mutator *m, struct request *r)
+{
+    uintptr_t built_in = (uintptr_t)r->layout;
+    if (built_in <= (uintptr_t)HG_REFS) {
+        r->kind = (enum hg_span_kind)built_in; /* HG_LEAF, HG_CONSERVATIVE, HG_REFS are numbered like the kinds */
+        r->id = 0;
+        return;
+    }
+    struct hg_layout_cache *e = layout_entry(m, r->layout);
+    if (e->layout != r->layout) {
+        const char *why = NULL;
+        uint16_t id = hg__layouts_id(m->world->layouts, r->layout, &why);
+        HG_CHECK(id != 0, "hg_alloc: invalid layout %p: %s", (const void *)r->layout, why);
+        *e = (struct hg_layout_cache){r->layout, id};
+    }
+    r->kind = HG_SPAN_DESCRIBED;
+    r->id = e->id;
+}
+
+/* Answers what is asked; a generation that is not m's own means that a RESET is. */
+static void slow_safepoint(struct hg_mutator *m)
+{
+    hg__poll(m);
+    if (hg_unlikely((int32_t)(hg_load_acq(&m->world->heap->gen) - m->gen) > 0))
+        hg__poll_slow(m);
+    uint32_t reasons = hg_load_rlx(&m->attention) & ~HG_ATTENTION_HANDSHAKE;
+    if (reasons != 0)
+        m->world->hooks.attention(m, reasons);
+}
+
+static void small_slow(struct hg_mutator *m, struct request *r)
+{
+    unsigned span_class = hg__span_class(hg__class_of(r->size), r->kind);
+    if (m->cache.slot[span_class].mask == 0) {
+        uint32_t swept = 0;
+        enum hg_refill got = hg__cache_refill(&m->cache, span_class, m->black, m->gen, &swept);
+        hg__alloc_account(m);
+        if (got != HG_REFILL_OK) {
+            r->no_room = true;
+            return;
+        }
+    }
+    r->result = take_slot(m, r->size, r->kind, r->id);
+}
+
+#define HG_CLEAR_CHUNK ((size_t)256 << 10)
+
+/* A large object is cleared in chunks, with a safepoint after each; it is invisible until it is cleared. */
+static void large_slow(struct hg_mutator *m, struct request *r)
+{
+    struct hg_heap *h = m->world->heap;
+    if (r->span == NULL) {
+        r->span = hg__large_alloc(h, r->size, r->kind, r->id, m->gen);
+        if (r->span == NULL) {
+            r->no_room = true;
+            return;
+        }
+        r->cleared = r->span->needs_zero ? 0 : r->span->bytes;
+        m->cache.alloc_bytes += (int64_t)r->span->bytes;
+        m->cache.alloc_slots++;
+        hg__alloc_account(m);
+    }
+    size_t end = r->span->bytes;
+    while (r->cleared < end) {
+        size_t chunk = hg_min_size(end - r->cleared, HG_CLEAR_CHUNK);
+        memset((void *)(r->span->start + r->cleared), 0, chunk);
+        r->cleared += chunk;
+        slow_safepoint(m); /* may give the task up: then it begins again here, with its span */
+    }
+    r->span->gen = m->gen;
+    hg__large_publish(h, r->span, m->black);
+    r->result = (void *)r->span->start;
+}
+
+static void *alloc_on_scheduler(void *a, void *b)
+{
+    struct hg_mutator *m = a;
+    struct request *r = b;
+    struct hg_hooks *hooks = &m->world->hooks;
+    slow_safepoint(m);
+    resolve_layout(m, r);
+    if (r->span == NULL) {
+        hooks->allocated(m, r->size > HG_SMALL_MAX ? r->size : 0);
+        if (hooks->refuse(m, r->size)) {
+            r->no_room = true;
+            return NULL;
+        }
+    }
+    if (r->size <= HG_SMALL_MAX)
+        small_slow(m, r);
+    else
+        large_slow(m, r);
+    return NULL;
+}
+
+static __attribute__((noinline)) void *alloc_slow(size_t size, const hg_layout *layout, bool may_fail)
+{
+    struct request r = {.size = size, .layout = layout};
+    unsigned tries = 0;
+    while (r.result == NULL) {
+        struct hg_mutator *m = hg__self();
+        HG_CHECK(m != NULL && m->stack != NULL, "hg_alloc: called outside of a task, or inside a blocking region");
+        r.no_room = false;
+        hg__on_scheduler(m, alloc_on_scheduler, &r);
+        m = hg__self();
+        if (r.no_room && !m->world->hooks.no_memory(m, size, tries++, may_fail))
+            return NULL;
+    }
+    return r.result;
+}
+
+static inline void *alloc_fast(struct hg_mutator *m, size_t size, const hg_layout *layout)
+{
+    if (hg_unlikely(m == NULL || size > HG_SMALL_MAX))
+        return NULL;
+    if ((uintptr_t)layout <= (uintptr_t)HG_REFS)
+        return take_slot(m, size, (enum hg_span_kind)(uintptr_t)layout, 0);
+    struct hg_layout_cache *e = layout_entry(m, layout);
+    if (hg_unlikely(e->layout != layout))
+        return NULL;
+    return take_slot(m, size, HG_SPAN_DESCRIBED, e->id);
+}
+
+void *hg__alloc(struct hg_mutator *m, size_t size, const hg_layout *layout, bool may_fail)
+{
+    void *p = alloc_fast(m, size, layout);
+    return hg_likely(p != NULL) ? p : alloc_slow(size, layout, may_fail);
+}
+
+void *hg_alloc(size_t size, const hg_layout *layout)
+{
+    void *p = alloc_fast(hg__tls_mutator, size, layout);
+    return hg_likely(p != NULL) ? p : alloc_slow(size, layout, false);
+}
+
+void *hg_try_alloc(size_t size, const hg_layout *layout)
+{
+    void *p = alloc_fast(hg__tls_mutator, size, layout);
+    return hg_likely(p != NULL) ? p : alloc_slow(size, layout, true);
+}
+
+static struct hg_object find_here(const void *ref)
+{
+    struct hg_mutator *m = hg__self();
+    struct hg_object none = {0, 0, 0};
+    if (m == NULL)
+        return none;
+    struct hg_object o = hg__find(m->world->heap, (uintptr_t)ref);
+    if (o.base != 0 && !hg__slot_allocated(hg__span_of(m->world->heap, o.base), o.index))
+        return none;
+    return o;
+}
+
+size_t hg_size_of(const void *ref)
+{
+    struct hg_object o = find_here(ref);
+    return o.base != 0 ? hg__object_size(hg__self()->world->heap, &o) : 0;
+}
+
+void *hg_base_of(const void *ref)
+{
+    return (void *)find_here(ref).base;
+}

@@ -1,0 +1,232 @@
+/* sched.h: tasks on procs on OS threads.
+ *
+ *   task    a green thread: a stack with its control block (struct hg_tcb) at the top. Never moves, is recycled.
+ *   proc    the right to run tasks; a mutator; owns a run queue and a timer heap. GOMAXPROCS of them.
+ *   thread  an OS thread. Runs a proc's loop on its own pthread stack, the scheduler stack; without a proc it sleeps.
+ *
+ * A switch: the task calls hg__on_scheduler(m, fn, arg); fn puts the task where it belongs (a wait queue, a run queue)
+ * on the scheduler stack, when its registers are already saved, and ends in hg__schedule, which resumes another task.
+ *
+ * Central invariants:
+ *   S1  a task is in at most one place: running on a proc, in one run queue, waiting, in a blocking region, or dead
+ *   S2  a park is won by exactly one waker (hg__park_claim), and the winner makes the task ready once
+ *   S3  nothing that could wake a task is published before its registers are saved: wait records are enqueued under
+ *       the lock that the park's commit function lets go on the scheduler stack; timers are armed in the commit
+ *   S4  a proc polls after it has taken a task from a queue and before it runs it; a black proc then scans the task's
+ *       stack unless it was scanned in this cycle (hook switch_in)
+ */
+#ifndef HG_RUNTIME_SCHED_SCHED_H
+#define HG_RUNTIME_SCHED_SCHED_H
+#include "base/rand.h"
+#include "runtime/mut/mut.h"
+#include <hedge/task.h>
+
+/* ---- tasks ---- */
+
+enum hg_task_state {
+    HG_TASK_FREE,     /* in a pool; owner: the pool */
+    HG_TASK_RUNNABLE, /* in a run queue; owner: whoever takes it from there */
+    HG_TASK_RUNNING,  /* owner: its proc */
+    HG_TASK_WAITING,  /* parked; owner: whoever wins its park */
+    HG_TASK_REGION    /* in a blocking region; owner: its thread */
+};
+
+/* Why a park ended; the waker that wins gives it. */
+enum hg_wake { HG_WAKE_NONE, HG_WAKE_VALUE, HG_WAKE_CLOSED, HG_WAKE_TIMEOUT, HG_WAKE_CANCEL };
+
+/* A timer of the runtime: lives in its owner's memory; owner: the heap (TIMERS lock) of the proc it is armed on. */
+struct hg_timer_node {
+    int64_t when;
+    void (*fire)(struct hg_timer_node *t, int64_t now); /* under no lock, on a scheduler stack; must not block */
+    struct hg_proc *_Atomic home;  /* proc whose heap holds it; NULL: not armed. Writers: under that heap's lock */
+    uint32_t index;                /* in the heap; that lock */
+};
+
+struct hg_proc;
+struct hg_thread;
+struct hg_sched;
+
+struct hg_tcb {
+    struct hg_stack stack;          /* first */
+    _Atomic uint32_t state;         /* enum hg_task_state; writer: the owner */
+    uint32_t slot;                  /* index in the registry; constant */
+    struct hg_tcb *next;            /* link of the one queue that holds it */
+    struct hg_sched *sched;
+    int (*fn)(void *);
+    void *arg;                      /* a root: the control block is scanned with the stack */
+    void *handle;                   /* heap object to publish the result in, or NULL; a root */
+    uint64_t id;
+    char name[32];
+
+    /* The park under way. wait: ticket * 8 + enum hg_wake; a waker wins by cas from (ticket, NONE). */
+    _Atomic uint64_t wait;
+    void *wait_winner;              /* the wait record whose waker won; written by the winner before it readies */
+    struct hg_timer_node timer;     /* deadline of the park, or the sleep */
+    const char *why;                /* where it waits, for reports; static string */
+    int64_t since;                  /* runnable or waiting since (only tracked when asked, or for reports) */
+    int64_t proc_mark_ns;           /* the proc's marking time when it became runnable (blame) */
+
+    struct hg_tcb *gc_next;         /* waits for a cycle: list and number wanted; COLLECT lock */
+    uint64_t gc_wanted, gc_ticket;
+
+    struct hg_thread *thread;       /* REGION: the thread inside */
+    struct hg_proc *region_proc;    /* REGION: the proc it came from, and its state word */
+    uint32_t region_word;
+    size_t stack_bytes;             /* pool class */
+};
+
+/* ---- procs and threads ---- */
+
+#define HG_RUNQ 256 /* ring of a proc; what does not fit goes to the global queue, half of the ring at once */
+
+struct hg_timers {
+    struct hg_lock lock;           /* TIMERS */
+    struct hg_timer_node **heap;   /* 4-ary, by when; lock */
+    uint32_t n, room;
+    _Atomic int64_t next;          /* heap[0]->when or INT64_MAX; writer: under lock; readers: anyone, a hint */
+};
+
+struct hg_proc {
+    struct hg_mutator mut;         /* first: hg__self() is the current proc's mutator */
+    struct hg_sched *sched;
+    struct hg_thread *thread;      /* who runs it; NULL: idle and without a thread */
+    struct hg_tcb *current;        /* owner; NULL: on the scheduler stack */
+    _Atomic(struct hg_tcb *) runnext;
+    _Atomic uint32_t head, tail;   /* head: owner and thieves (cas acq_rel); tail: owner (release) */
+    _Atomic(struct hg_tcb *) ring[HG_RUNQ];
+    struct hg_timers timers;
+    struct hg_tcb *free_tasks;     /* pool of default stacks; owner */
+    uint32_t free_count;
+    _Atomic uint32_t tick;         /* bumped by every switch to a task; writer: owner; reader: monitor */
+    _Atomic uint32_t idle;         /* 1: in the idle list; SCHED lock */
+    _Atomic uint32_t wake;         /* its thread sleeps on this; writers: wakers */
+    struct hg_proc *idle_next;     /* SCHED */
+    struct hg_rand rand;
+    int64_t slice_end_tick;
+    _Atomic uint64_t switches, steals, started;
+    _Atomic int64_t marked_ns;     /* marking slices run here, in all; writer: owner (gc); blame */
+};
+
+struct hg_thread {
+    struct hg_sched *sched;
+    struct hg_proc *proc;          /* what it runs; NULL: none */
+    pthread_t handle;
+    uintptr_t sched_sp;            /* top of its scheduler stack */
+    void *stack_lo;
+    size_t stack_bytes;
+    _Atomic uint32_t wake;         /* sleeps on this when it has no proc */
+    struct hg_thread *next, *all_next; /* idle list, all threads; SCHED */
+};
+
+/* How the collector is reached; set by rt before procs start; never NULL. On the scheduler stack, mutator RUNNING. */
+struct hg_sched_hooks {
+    /* A black mutator took `t` from a queue (after its poll) and is about to run it: scans its stack if it was not in
+     * this cycle. False: it cannot be run now (claimed by another, or too deep to finish at once): requeue it. */
+    bool (*switch_in)(struct hg_mutator *m, struct hg_tcb *t);
+    /* Between two tasks: background marking or sweeping that is due (idle false), or any that there is (idle true: at
+     * most ~20 us or until hg__proc_has_work). True: it did some. Called only while `background` is not 0. */
+    bool (*background)(struct hg_mutator *m, bool idle);
+    /* Every few ms from the monitor, on its own thread. */
+    void (*tick)(void *arg, int64_t now);
+    void *tick_arg;
+};
+
+struct hg_sched {
+    struct hg_world *world;
+    struct hg_sched_hooks hooks;
+    _Atomic uint32_t background;   /* not 0: the collector has work for procs; writer: driver (seq_cst); readers: procs */
+    struct hg_proc **procs;        /* constant after start */
+    int nprocs;
+    size_t stack_bytes;            /* default stack of a task */
+    uint64_t seed;                 /* HEDGE_SCHED_SEED; 0: off */
+    bool track_waits;
+    bool deadlock_report;          /* nothing outside can wake a task: hg_run */
+
+    struct hg_lock lock;           /* SCHED: global queue, idle lists, counts of threads */
+    struct hg_tcb *global_head, *global_tail;
+    _Atomic uint32_t global_count; /* writer: under lock; readers: hint */
+    struct hg_proc *idle_procs;
+    _Atomic uint32_t idle_count, spinning;
+    struct hg_thread *idle_threads, *threads;
+    _Atomic uint32_t stopping;
+    _Atomic uint32_t regions;      /* tasks in blocking regions */
+    _Atomic uint32_t outside_waits;/* tasks that something outside the scheduler will wake (the collector) */
+
+    struct hg_lock stacks_lock;    /* STACKS: slabs, registry, global pools */
+    struct hg_tcb **registry[256]; /* registry[i >> 12][i & 4095]: control blocks, never freed before stop */
+    _Atomic uint32_t registered;   /* how many; release after the entry is written */
+    struct hg_tcb *free_tasks;     /* global pool of default stacks, by next; lock */
+    _Atomic uint64_t next_id;
+    _Atomic uint64_t tasks;        /* living */
+    _Atomic int64_t stack_bytes_used; /* address space of living tasks' stacks that may be resident: the pacer's S */
+    pthread_t monitor;
+    _Atomic uint32_t monitor_wake;
+};
+
+/* ---- start, stop (proc.c) ---- */
+
+/* Prepares; then start creates the threads. 0 or -errno. */
+int hg__sched_init(struct hg_sched *s, struct hg_world *w, int procs, size_t stack_bytes, uint64_t seed);
+int hg__sched_start(struct hg_sched *s);
+/* Stops all procs where they are between two tasks, ends the threads. Tasks that remain are dropped where they wait.
+ * Caller: not a task. */
+void hg__sched_stop(struct hg_sched *s);
+void hg__sched_fini(struct hg_sched *s);
+
+/* ---- running tasks (proc.c) ---- */
+
+/* The proc's loop, from its start: finds a task and runs it. On the scheduler stack; does not return. */
+_Noreturn void hg__schedule(struct hg_proc *p);
+/* Makes a task that the caller has won ready on the current proc (next: run it next), or on the global queue when the
+ * caller is no proc. Wakes an idle proc if there is one to be had. Any thread. */
+void hg__ready(struct hg_tcb *t, bool next);
+/* Whether a task is waiting to be run here, a timer is due, or the global queue holds something: cheap, for work loops. */
+bool hg__proc_has_work(struct hg_proc *p);
+/* Wakes idle procs, at most n. */
+void hg__sched_wake(struct hg_sched *s, int n);
+static inline struct hg_proc *hg__proc_of(struct hg_mutator *m) { return (struct hg_proc *)(void *)m; }
+
+/* ---- parking (park.c) ---- */
+
+/* Begins a park of the calling task: a fresh ticket that wakers must claim. */
+uint64_t hg__park_begin(struct hg_tcb *t);
+/* Tries to win a park for `why`. True: exactly this caller; it may write what the waiter reads, then hg__ready(t). */
+bool hg__park_claim(struct hg_tcb *t, uint64_t ticket, enum hg_wake why);
+/* Suspends the calling task until its park is won. On the scheduler stack: arms the deadline timer (unless HG_FOREVER),
+ * then calls commit(arg), which lets the locks go. Returns why it was woken. After it the task may be on another thread.
+ * where: static text for reports. The timer is stopped on return. */
+enum hg_wake hg__park(struct hg_tcb *t, uint64_t ticket, int64_t deadline, void (*commit)(void *), void *arg,
+                      const char *where);
+/* From the scheduler stack, for slow paths of the running task: it becomes ready or waiting, another one runs. The call
+ * that brought the task here (hg__on_scheduler) returns NULL when it is resumed. */
+_Noreturn void hg__yield_from_scheduler(struct hg_proc *p);
+_Noreturn void hg__park_from_scheduler(struct hg_proc *p, uint64_t ticket, int64_t deadline, const char *where);
+
+/* ---- tasks (task.c, stack.c) ---- */
+
+/* The running task of the calling thread; NULL outside of tasks. */
+struct hg_tcb *hg__task_self(void);
+/* A new runnable task from outside any task. 0 or -EAGAIN. */
+int hg__task_post(struct hg_sched *s, int (*fn)(void *), void *arg);
+/* Registry: the i-th control block ever made (i < registered), whatever its state now. */
+static inline struct hg_tcb *hg__task_at(struct hg_sched *s, uint32_t i) { return s->registry[i >> 12][i & 4095]; }
+/* A control block with its stack, or NULL; back to the pool. */
+struct hg_tcb *hg__stack_get(struct hg_sched *s, struct hg_proc *p, size_t stack_bytes);
+void hg__stack_put(struct hg_sched *s, struct hg_proc *p, struct hg_tcb *t);
+/* Bytes of a task's stack that count in the pacer: from its sp to hi. */
+int64_t hg__stack_scannable(struct hg_sched *s);
+/* Background: gives deep pages of pooled and parked stacks back, at most `n` stacks. Returns how many. */
+int hg__stack_trim(struct hg_sched *s, int n);
+
+/* ---- timers (timer.c) ---- */
+
+void hg__timer_arm(struct hg_proc *p, struct hg_timer_node *t, int64_t when);
+/* True: it was armed and will not fire; false: it fired, is firing, or was not armed. */
+bool hg__timer_stop(struct hg_timer_node *t);
+/* Fires what is due on p (also called by thieves for another proc's heap); returns when the next is due. */
+int64_t hg__timers_run(struct hg_proc *p, int64_t now);
+
+/* Every task, its state and where it waits, to standard error or the log hook (any thread; racy but safe). */
+void hg__task_dump(struct hg_sched *s);
+
+#endif

@@ -1,0 +1,103 @@
+/* wait.h: what everything that waits in sync/ has in common: entering from a task, and the wait
+ * queue of the plain structs (mutex, wait group).
+ *
+ * Wait queue: zero bytes are an empty one, so that zero is a valid initial state of the structs.
+ * `first` is the head of a circular list of waiters, which lie on the stacks of the tasks that
+ * wait. No reference to the heap is held: the stacks are not in the heap, and the waiting task's
+ * own frame keeps the struct reachable.
+ *
+ * Invariants (under the queue's lock):
+ *   W1  a waiter is in the list if and only if its `queued` is true
+ *   W2  a waiter's task does not leave its waiting call before the waiter is out of the list:
+ *       whoever wakes it takes it out first, and after a time-out the task takes itself out. So
+ *       a waker never meets a record of an old park.
+ *
+ * Lifetime: a struct may be freed by whoever knows that no call on it is under way, but for the
+ * unlock or done of another task that already let the caller through. So the last thing that
+ * such a call does to the struct is the store that lets others through, or the unlock of the
+ * queue while a task whose waiter was found there still cannot return.
+ */
+#ifndef HG_RUNTIME_SYNC_WAIT_H
+#define HG_RUNTIME_SYNC_WAIT_H
+#include "runtime/sched/sched.h"
+
+/* Begins a call that may wait: a safepoint, also for a task that never parks. Returns the
+ * current mutator; NULL outside of tasks. */
+static inline struct hg_mutator *hg__sync_enter(void)
+{
+    struct hg_mutator *m = hg__self();
+    if (hg_unlikely(m == NULL || hg__proc_of(m)->current == NULL))
+        return NULL;
+    if (hg_unlikely(hg_load_acq(&m->attention) != 0)) {
+        hg__safepoint_slow(m);
+        m = hg__self();
+    }
+    return m;
+}
+
+/* On the stack of the task that waits. */
+struct hg_sync_waiter {
+    struct hg_list link;  /* queue's lock */
+    struct hg_tcb *task;  /* constant */
+    uint64_t ticket;      /* of its park; constant while queued */
+    int64_t since;        /* when it began to wait; constant */
+    bool queued;          /* queue's lock */
+    bool handed;          /* mutex: it owns the lock. Writer: who won the park, before it makes the task ready */
+};
+
+struct hg_sync_queue {
+    struct hg_sync_waiter *first; /* lock */
+    struct hg_lock lock;          /* SYNC; guards the list */
+};
+
+/* The rank cannot be set at creation, as there is none: everyone writes the same value before
+ * taking the lock. */
+static inline void hg__sync_lock(struct hg_sync_queue *q)
+{
+    hg_store_rlx((_Atomic uint32_t *)&q->lock.rank, (uint32_t)HG_RANK_SYNC);
+    hg__lock(&q->lock);
+}
+/* The commit of a park: lets the queue go once the task's registers are saved. */
+static inline void hg__sync_commit(void *queue)
+{
+    hg__unlock(&((struct hg_sync_queue *)queue)->lock);
+}
+
+static inline void hg__sync_push(struct hg_sync_queue *q, struct hg_sync_waiter *w, bool front)
+{
+    HG_ASSERT_HELD(&q->lock);
+    HG_ASSERT(!w->queued);
+    w->queued = true;
+    if (q->first == NULL) {
+        hg_list_init(&w->link);
+        q->first = w;
+        return;
+    }
+    hg_list_push_back(&q->first->link, &w->link);
+    if (front)
+        q->first = w;
+}
+static inline void hg__sync_remove(struct hg_sync_queue *q, struct hg_sync_waiter *w)
+{
+    HG_ASSERT_HELD(&q->lock);
+    if (!w->queued)
+        return;
+    w->queued = false;
+    if (q->first == w)
+        q->first = hg_list_empty(&w->link) ? NULL : (struct hg_sync_waiter *)(void *)w->link.next;
+    hg_list_remove(&w->link);
+}
+/* Takes out the first waiter whose park the caller wins; those that time out at this moment are
+ * dropped. NULL: none. */
+static inline struct hg_sync_waiter *hg__sync_claim(struct hg_sync_queue *q)
+{
+    struct hg_sync_waiter *w;
+    while ((w = q->first) != NULL) {
+        hg__sync_remove(q, w);
+        if (hg__park_claim(w->task, w->ticket, HG_WAKE_VALUE))
+            return w;
+    }
+    return NULL;
+}
+
+#endif
