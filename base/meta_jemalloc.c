@@ -8,6 +8,9 @@
  * Only for programs that are linked to jemalloc: Debian's library cannot be loaded later ("static TLS block"), which
  * is why the shared library has meta_mmap.c instead.
  *
+ * What stays of a closed arena is 2 MiB of address space without memory (jemalloc keeps its mappings unless it is told
+ * retain:false).
+ *
  * Locks: jemalloc's own. `bytes` is the only shared field.
  */
 #include "base/assert.h"

@@ -276,8 +276,8 @@ Test(options, every_bad_variable_is_named_and_the_others_hold)
     cr_assert_str_eq(why, "GOGC=\"x\": expected an integer, or off; "
                           "GOMEMLIMIT=\"1G\": expected a size such as 512MiB (B, KiB, MiB, GiB, TiB), or off; "
                           "HEDGEDEBUG=\"nope=1\": expected a known key in place of \"nope\"");
-    for (size_t room = 0; room < 200; room++) { /* a short buffer gets the beginning, terminated */
-        char part[256];
+    for (size_t room = 0; room <= strlen(why) + 1; room++) { /* a short buffer gets the beginning, terminated */
+        char part[512];
         memset(part, '#', sizeof part);
         cr_assert_eq(hg_options_env(&opt, part, room), -EINVAL);
         cr_assert_eq(part[room], '#');
