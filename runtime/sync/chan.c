@@ -11,15 +11,17 @@
  *  to a receiver that waits: from the sender, whose stack may be unscanned, to a parked stack,
  *      which may have been scanned: shaded. If the place lies in the receiver's stack a plain
  *      copy follows, else a barriered one, since it is a slot that others can reach, or another
- *      task's stack. from a sender that waits, to a receiver or into the buffer: out of a parked
- *      stack that may be unscanned: shaded, for a black task may hide it where the marker has
- *      been. The sender is not ready yet, so that its frame is intact. into the buffer: a store
- *      into a reachable object: barriered. Slots without an element are zero (C4), so that what
- *      it shades as overwritten is nothing; new values are shaded where the phase asks for it.
- *      out of the buffer: the slot is cleared, for a channel must not keep what was taken from
- *      it alive. Clearing is a deletion: the old value is shaded first. The same shading covers
- *      the move to the receiver's stack, which would not need it by itself: what a reachable
- *      object holds is marked or protected by the snapshot until it is deleted.
+ *      task's stack.
+ *  from a sender that waits, to a receiver or into the buffer: out of a parked stack that may be
+ *      unscanned: shaded, for the sender may forget it before it is scanned. The sender is not
+ *      ready yet, so that its frame is intact.
+ *  into the buffer: a store into a reachable object: barriered. Slots without an element are
+ *      zero (C4), so that nothing is overwritten; the new value is shaded where the phase asks
+ *      for it.
+ *  out of the buffer: the slot is cleared, for a channel must not keep what was taken from it
+ *      alive. Clearing is a deletion: the old value is shaded first. The same shading covers the
+ *      move to the receiver's stack, which would not need it by itself: what a reachable object
+ *      holds is marked or protected by the snapshot until it is deleted.
  *
  * All of this happens under the lock without a safepoint, so that no phase begins in between. In
  * a value of n words shading costs time in proportion; 64 KiB of references, the most that fits
@@ -69,8 +71,8 @@ static inline void copy_leaf(void *dst, const void *src, size_t bytes)
 
 /* Copies a value, shaded where it must be, to the place where t, which runs here or is parked,
  * wants it. */
-static inline void place(struct hg_mutator *m, const struct hg_chan *c, const struct hg_tcb *t, void *dst,
-                         const void *src)
+static inline void place(struct hg_mutator *m, const struct hg_chan *c, const struct hg_tcb *t,
+                         void *dst, const void *src)
 {
     if (dst == NULL)
         return;
@@ -151,7 +153,8 @@ static inline struct hg_waiter *claim_first(struct hg_list *queue, enum hg_wake 
     return NULL;
 }
 
-int hg__chan_send_locked(struct hg_mutator *m, struct hg_chan *c, const void *value, struct hg_tcb **wake)
+int hg__chan_send_locked(struct hg_mutator *m, struct hg_chan *c, const void *value,
+                         struct hg_tcb **wake)
 {
     HG_ASSERT_HELD(&c->lock);
     *wake = NULL;
@@ -221,8 +224,9 @@ int hg__wait_never(struct hg_mutator *m, int64_t deadline, const char *where)
 
 /* Waits in `queue` of c, which is locked on entry and not on return. 0: a partner did it all;
  * -EPIPE; -ETIMEDOUT. */
-static __attribute__((noinline)) int wait_in(struct hg_mutator *m, struct hg_chan *c, struct hg_list *queue,
-                                             struct hg_waiter *r, int64_t deadline, const char *where)
+static __attribute__((noinline)) int wait_in(struct hg_mutator *m, struct hg_chan *c,
+                                             struct hg_list *queue, struct hg_waiter *r,
+                                             int64_t deadline, const char *where)
 {
     struct hg_tcb *t = hg__proc_of(m)->current;
     struct hg_wait wait = {t, hg__park_begin(t)};

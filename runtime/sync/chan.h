@@ -30,33 +30,36 @@ struct hg_wait {
     uint64_t ticket;
 };
 
-/* One place in one queue. */
+/* One place in one queue. What elem points to belongs to whoever wins the park, until the task is
+ * ready. */
 struct hg_waiter {
     struct hg_list link;  /* first; the channel's lock. Linked to itself when in no queue */
     struct hg_wait *wait; /* constant */
     union {
         const void *from; /* a sender's value */
         void *to;         /* where a receiver wants it; NULL: it is dropped */
-    } elem;               /* constant; what it points to belongs to whoever wins the park until the task is ready */
+    } elem;               /* constant */
 };
 
 struct hg_chan {
-    void *buffer;            /* the only reference; NULL: no room, or elements of no bytes. Constant */
+    void *buffer;            /* the only reference; NULL: it would hold no bytes. Constant */
     struct hg_lock lock;     /* CHAN; guards all that is not constant */
     uint32_t elem_bytes;     /* constant */
     bool refs;               /* elements may hold references: whole words. Constant */
     bool closed;             /* never taken back */
     size_t cap;              /* constant */
-    _Atomic size_t count;    /* elements in the buffer. Writers: under lock; readers: also hg_chan_length */
-    size_t head, tail;       /* slot of the oldest element, slot of the next one to come */
+    _Atomic size_t count;    /* in the buffer. Writers: under lock; readers: hg_chan_length, too */
+    size_t head, tail;       /* slots of the oldest element and of the next to come */
     struct hg_list senders, receivers;
 };
 
 /* Tries once, under the channel's lock, m current, no safepoint inside. 0: done; -EPIPE;
  * -EAGAIN: it would have to wait. *wake: a task whose park was won on the way, or NULL: the
  * caller makes it ready once no channel is locked. */
-int hg__chan_send_locked(struct hg_mutator *m, struct hg_chan *c, const void *value, struct hg_tcb **wake);
-int hg__chan_recv_locked(struct hg_mutator *m, struct hg_chan *c, void *value, struct hg_tcb **wake);
+int hg__chan_send_locked(struct hg_mutator *m, struct hg_chan *c, const void *value,
+                         struct hg_tcb **wake);
+int hg__chan_recv_locked(struct hg_mutator *m, struct hg_chan *c, void *value,
+                         struct hg_tcb **wake);
 
 /* Zeroes the value that the current task wanted from a closed channel. value may be NULL. */
 void hg__chan_zero(struct hg_mutator *m, const struct hg_chan *c, void *value);

@@ -40,8 +40,8 @@ struct mutex {
     struct hg_sync_queue queue;
     uintptr_t spare;
 };
-_Static_assert(sizeof(struct mutex) == sizeof(hg_mutex), "the words of an hg_mutex hold a struct mutex");
-_Static_assert(_Alignof(struct mutex) <= _Alignof(hg_mutex), "an hg_mutex is aligned for a struct mutex");
+_Static_assert(sizeof(struct mutex) == sizeof(hg_mutex), "its words hold a struct mutex");
+_Static_assert(_Alignof(struct mutex) <= _Alignof(hg_mutex), "it is aligned for a struct mutex");
 
 static inline struct mutex *mutex_of(hg_mutex *m)
 {

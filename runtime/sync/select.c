@@ -209,7 +209,8 @@ static int wait_for_one(struct hg_mutator *m, struct select *s, int64_t deadline
     dequeue(s);
     if (why == HG_WAKE_TIMEOUT)
         return -ETIMEDOUT;
-    HG_CHECK(why == HG_WAKE_VALUE || why == HG_WAKE_CLOSED, "select: unexpected wake-up (%d)", (int)why);
+    HG_CHECK(why == HG_WAKE_VALUE || why == HG_WAKE_CLOSED, "select: unexpected wake-up (%d)",
+             (int)why);
     int i = (int)(winner - s->records);
     HG_CHECK(i >= 0 && i < s->n, "select: woken for a case that it does not have");
     hg_case *k = &s->cases[i];
@@ -235,7 +236,8 @@ static int run(struct hg_mutator *m, struct select *s, int64_t deadline)
 
 /* ---- interface ---- */
 
-static __attribute__((noinline)) int select_few(struct hg_mutator *m, struct select *s, int64_t deadline)
+static __attribute__((noinline)) int select_few(struct hg_mutator *m, struct select *s,
+                                                int64_t deadline)
 {
     struct scratch_inline scratch;
     s->records = scratch.records;
@@ -243,7 +245,8 @@ static __attribute__((noinline)) int select_few(struct hg_mutator *m, struct sel
     return run(m, s, deadline);
 }
 
-static __attribute__((noinline)) int select_many(struct hg_mutator *m, struct select *s, int64_t deadline)
+static __attribute__((noinline)) int select_many(struct hg_mutator *m, struct select *s,
+                                                 int64_t deadline)
 {
     size_t n = (size_t)s->n, records = deadline == HG_NOW ? 0 : n * sizeof(struct hg_waiter);
     char *scratch = hg__alloc(m, records + n * sizeof(uint16_t), HG_LEAF, false);

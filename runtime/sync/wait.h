@@ -42,7 +42,7 @@ struct hg_sync_waiter {
     uint64_t ticket;      /* of its park; constant while queued */
     int64_t since;        /* when it began to wait; constant */
     bool queued;          /* queue's lock */
-    bool handed;          /* mutex: it owns the lock. Writer: who won the park, before it makes the task ready */
+    bool handed;          /* mutex: it owns the lock. Writer: who won the park */
 };
 
 struct hg_sync_queue {

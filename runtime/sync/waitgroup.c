@@ -27,8 +27,8 @@ struct group {
     struct hg_sync_queue queue;
     uintptr_t spare;
 };
-_Static_assert(sizeof(struct group) == sizeof(hg_waitgroup), "the words of an hg_waitgroup hold a struct group");
-_Static_assert(_Alignof(struct group) <= _Alignof(hg_waitgroup), "an hg_waitgroup is aligned for a struct group");
+_Static_assert(sizeof(struct group) == sizeof(hg_waitgroup), "its words hold a struct group");
+_Static_assert(_Alignof(struct group) <= _Alignof(hg_waitgroup), "it is aligned for a struct group");
 
 static inline struct group *group_of(hg_waitgroup *g)
 {
