@@ -40,8 +40,8 @@ struct mutex {
     struct hg_sync_queue queue;
     uintptr_t spare;
 };
-_Static_assert(sizeof(struct mutex) == sizeof(hg_mutex), "its words hold a struct mutex");
-_Static_assert(_Alignof(struct mutex) <= _Alignof(hg_mutex), "it is aligned for a struct mutex");
+_Static_assert(sizeof(struct mutex) == sizeof(hg_mutex), "its words hold one");
+_Static_assert(_Alignof(struct mutex) <= _Alignof(hg_mutex), "aligned for one");
 
 static inline struct mutex *mutex_of(hg_mutex *m)
 {

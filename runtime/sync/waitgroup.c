@@ -27,7 +27,7 @@ struct group {
     struct hg_sync_queue queue;
     uintptr_t spare;
 };
-_Static_assert(sizeof(struct group) == sizeof(hg_waitgroup), "its words hold a struct group");
+_Static_assert(sizeof(struct group) == sizeof(hg_waitgroup), "its words hold one");
 _Static_assert(_Alignof(struct group) <= _Alignof(hg_waitgroup), "it is aligned for a struct group");
 
 static inline struct group *group_of(hg_waitgroup *g)
