@@ -161,6 +161,25 @@ Test(meta, closing_frees_everything)
     cr_assert_lt(resident_bytes(), before + 8 * HG_MIB); /* 10 rounds of 16 MB would be far above it */
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+static void read_after_free(void *arg)
+{
+    struct hg_meta *a = arg;
+    volatile char *p = hg__meta_alloc(a, 200);
+    hg__meta_free(a, (void *)p, 200);
+    (void)p[100];
+}
+
+Test(meta, a_use_after_free_is_reported)
+{
+    static struct test_child c;
+    struct hg_meta *a = hg__meta_open();
+    test_child_run(&c, 30, read_after_free, a);
+    cr_assert(c.exit_code != 0 && strstr(c.text, "use-after-poison") != NULL, "%s", c.text);
+    hg__meta_close(a);
+}
+#endif
+
 struct worker {
     struct hg_meta *meta;
     uint64_t seed, bad;

@@ -56,6 +56,7 @@ Test(os, sizes_that_cannot_be_are_refused)
     cr_assert_null(hg__os_map(0, page));
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* these have terabytes of shadow already */
 static void reserve_under_a_limit(void *arg)
 {
     (void)arg;
@@ -65,7 +66,6 @@ static void reserve_under_a_limit(void *arg)
     HG_CHECK(hg__os_reserve(64 * HG_MIB, hg__os_page_size()) != NULL, "64 MiB do not fit");
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* these have terabytes of shadow already */
 Test(os, a_reservation_that_does_not_fit_gives_null)
 {
     struct test_child c;
