@@ -4,29 +4,32 @@
  *   HG_ASSERT(c)       debug builds (HG_DEBUG)
  *   HG_AUDIT(c)        expensive; hostile builds (HG_HOSTILE)
  *
- * A switched-off assertion still compiles (inside sizeof), so that it cannot rot, and evaluates nothing.
- * A broken invariant ends in hg__fatal, which allocates nothing. A caller's misuse that is documented to be an error
- * returns a negative errno instead.
+ * A switched-off assertion still compiles (inside sizeof), so that it cannot rot, and evaluates
+ * nothing. A broken invariant ends in hg__fatal, which allocates nothing. A caller's misuse that is
+ * documented to be an error returns a negative errno instead.
  */
 #ifndef HG_BASE_ASSERT_H
 #define HG_BASE_ASSERT_H
 #include <stdbool.h>
 
-/* Prints "hedge: " and the text through the fatal hook, if one is set, else to standard error, then aborts.
- * Allocates nothing, takes no lock, may be called from any context and on any stack of at least 2 KiB. */
+/* Prints "hedge: " and the text through the fatal hook, if one is set, else to standard error, then
+ * aborts. Allocates nothing, takes no lock, may be called from any context and on any stack of at
+ * least 2 KiB. */
 _Noreturn void hg__fatal(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
-/* Sets the process-wide hook that hg__fatal calls with the whole text before abort(). NULL: standard error. */
+/* Sets the process-wide hook that hg__fatal calls with the whole text before abort(). NULL:
+ * standard error. */
 void hg__fatal_hook(void (*hook)(void *user, const char *text), void *user);
 
-/* Prints a warning ("hedge: ...") the same way, through the log hook if set, and returns. Allocates nothing. */
+/* Prints a warning ("hedge: ...") the same way, through the log hook if set, and returns. Allocates
+ * nothing. */
 void hg__warn(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 void hg__log_hook(void (*hook)(void *user, int level, const char *text), void *user);
 
-#define HG_CHECK(c, ...)                     \
-    do {                                     \
-        if (__builtin_expect(!(c), 0))       \
-            hg__fatal(__VA_ARGS__);          \
+#define HG_CHECK(c, ...)               \
+    do {                               \
+        if (__builtin_expect(!(c), 0)) \
+            hg__fatal(__VA_ARGS__);    \
     } while (0)
 
 #define HG_NO_CHECK(c) ((void)sizeof((c) ? 1 : 0))

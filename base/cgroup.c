@@ -1,15 +1,17 @@
 /* cgroup.c: the CPU quota that control groups put on this process.
  *
- * A container limited to two CPUs still sees all of the machine's in its affinity mask; running a proc on each of them
- * gets the whole process throttled for most of every period, in the middle of whatever it does. So the number of procs
- * is capped by the quota.
+ * A container limited to two CPUs still sees all of the machine's in its affinity mask; running a
+ * proc on each of them gets the whole process throttled for most of every period, in the middle of
+ * whatever it does. So the number of procs is capped by the quota.
  *
  * How it is found, for both versions (a system may use both at once):
- *   1. /proc/self/mountinfo says where the hierarchy is mounted (type "cgroup2", or "cgroup" with the option "cpu"),
- *      and which group of it is seen there ("/" but in containers without a cgroup namespace).
+ *   1. /proc/self/mountinfo says where the hierarchy is mounted (type "cgroup2", or "cgroup" with
+ *      the option "cpu"), and which group of it is seen there ("/" but in containers without a
+ *      cgroup namespace).
  *   2. /proc/self/cgroup says which group the process is in: "0::/path", or "7:cpu,cpuacct:/path".
- *   3. The group's folder and each one above it, up to the mount, may hold a quota: "cpu.max" with "quota period" or
- *      "max period"; or the files cpu.cfs_quota_us (-1: none) and cpu.cfs_period_us. The smallest holds.
+ *   3. The group's folder and each one above it, up to the mount, may hold a quota: "cpu.max" with
+ *      "quota period" or "max period"; or the files cpu.cfs_quota_us (-1: none) and
+ *      cpu.cfs_period_us. The smallest holds.
  * What is missing or cannot be read counts as no quota: the caller then has the affinity mask.
  */
 #include "base/cgroup.h"
@@ -49,8 +51,8 @@ static void copy_path(char to[PATH_MAX], const char *from)
 }
 
 /* Calls line(arg, text) for each line of a file, without its newline. */
-static void each_line(const char *root, const char *path, void (*line)(struct hierarchy *h, char *text),
-                      struct hierarchy *h)
+static void each_line(const char *root, const char *path,
+                      void (*line)(struct hierarchy *h, char *text), struct hierarchy *h)
 {
     char name[PATH_MAX];
     if (snprintf(name, sizeof name, "%s%s", root, path) >= (int)sizeof name)
@@ -68,8 +70,8 @@ static void each_line(const char *root, const char *path, void (*line)(struct hi
     fclose(f);
 }
 
-/* "36 35 98:0 /top /mount rw,noatime shared:1 - cgroup cgroup rw,cpu,cpuacct". Between the sixth word and the lone
- * dash come any number of optional ones. */
+/* "36 35 98:0 /top /mount rw,noatime shared:1 - cgroup cgroup rw,cpu,cpuacct". Between the sixth
+ * word and the lone dash come any number of optional ones. */
 static void read_mount(struct hierarchy *h, char *text)
 {
     char *dash = strstr(text, " - ");
@@ -122,7 +124,8 @@ static int folder_cpus(const char *folder, bool v2)
     char text[64], period_text[64];
     long long quota = -1, period = 0;
     if (v2) {
-        if (!read_value(folder, "cpu.max", text, sizeof text) || sscanf(text, "%lld %lld", &quota, &period) != 2)
+        if (!read_value(folder, "cpu.max", text, sizeof text) ||
+            sscanf(text, "%lld %lld", &quota, &period) != 2)
             return INT_MAX;
     } else if (read_value(folder, "cpu.cfs_quota_us", text, sizeof text) &&
                read_value(folder, "cpu.cfs_period_us", period_text, sizeof period_text)) {
@@ -143,7 +146,8 @@ static int hierarchy_cpus(const char *root, bool v2)
     each_line(root, "/proc/self/cgroup", read_group, &h);
     if (h.mount[0] == '\0' || h.group[0] == '\0')
         return INT_MAX;
-    /* The path below the mount is what follows `top`. A group outside of it cannot be seen; the mount's own may be. */
+    /* The path below the mount is what follows `top`. A group outside of it cannot be seen; the
+     * mount's own may be. */
     const char *below = h.group;
     size_t top = strcmp(h.top, "/") == 0 ? 0 : strlen(h.top);
     if (strncmp(below, h.top, top) != 0)
@@ -151,7 +155,8 @@ static int hierarchy_cpus(const char *root, bool v2)
     else
         below += top;
     char folder[2 * PATH_MAX + 64];
-    int n = snprintf(folder, sizeof folder, "%s%s%s", root, h.mount, strcmp(below, "/") == 0 ? "" : below);
+    int n = snprintf(folder, sizeof folder, "%s%s%s", root, h.mount,
+                     strcmp(below, "/") == 0 ? "" : below);
     size_t mount = strlen(root) + strlen(h.mount);
     if (n < 0 || (size_t)n >= sizeof folder)
         return INT_MAX;

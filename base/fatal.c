@@ -1,15 +1,17 @@
 /* fatal.c: the way out when an invariant is broken, and warnings.
  *
- * Structure: two hooks of the process, each a function and its first argument, kept in a sequence lock so that a reader
- * never sees the function of one call with the argument of another, and never waits: after a few tries beside a writer
- * (a writer that the reader's own signal handler interrupted would never finish) it falls back to standard error.
+ * Structure: two hooks of the process, each a function and its first argument, kept in a sequence
+ * lock so that a reader never sees the function of one call with the argument of another, and never
+ * waits: after a few tries beside a writer (a writer that the reader's own signal handler
+ * interrupted would never finish) it falls back to standard error.
  *
- * Context: any thread, any stack with 2 KiB left, signal handlers. Nothing here allocates or takes a lock; the text is
- * formatted on the stack by format.c.
+ * Context: any thread, any stack with 2 KiB left, signal handlers. Nothing here allocates or takes
+ * a lock; the text is formatted on the stack by format.c.
  *
- * Ordering, Note [HOOK]: a writer makes `version` odd (acquire, so that its stores stay below), stores both words, and
- * makes it even (release). A reader loads version (acquire), both words, then version again behind an acquire fence: an
- * equal, even version means that both words belong together.
+ * Ordering, Note [HOOK]: a writer makes `version` odd (acquire, so that its stores stay below),
+ * stores both words, and makes it even (release). A reader loads version (acquire), both words,
+ * then version again behind an acquire fence: an equal, even version means that both words belong
+ * together.
  */
 #include "base/assert.h"
 #include "base/atomic.h"
@@ -26,14 +28,16 @@ enum { TEXT_ROOM = 512, LEVEL_WARNING = 4 /* syslog's */ };
 typedef void fatal_fn(void *user, const char *text);
 typedef void log_fn(void *user, int level, const char *text);
 
-/* Writers: hg__fatal_hook and hg__log_hook on any thread; readers: hg__fatal and hg__warn. Note [HOOK]. */
+/* Writers: hg__fatal_hook and hg__log_hook on any thread; readers: hg__fatal and hg__warn. Note
+ * [HOOK]. */
 struct hook {
     _Atomic uint32_t version;
     _Atomic uintptr_t fn, user;
 };
 static struct hook fatal_hook, log_hook;
 
-/* The first thread that came to hg__fatal, its lowest bit set so that it is never 0; 0: none. Written once, by it. */
+/* The first thread that came to hg__fatal, its lowest bit set so that it is never 0; 0: none.
+ * Written once, by it. */
 static _Atomic uintptr_t dying;
 
 static void hook_set(struct hook *h, uintptr_t fn, void *user)
@@ -115,8 +119,8 @@ void hg__warn(const char *format, ...)
     errno = saved;
 }
 
-/* The first thread that dies runs the hook. A second one gives it two seconds, so that the hook's last words are not
- * cut off; the same thread again (the hook itself failed) does not wait. */
+/* The first thread that dies runs the hook. A second one gives it two seconds, so that the hook's
+ * last words are not cut off; the same thread again (the hook itself failed) does not wait. */
 static bool first_to_die(void)
 {
     uintptr_t nobody = 0, self = (uintptr_t)pthread_self() | 1u;

@@ -1,14 +1,16 @@
 /* format.c: a small printf for last words.
  *
- * Why not vsnprintf: hg__fatal must work on a task stack with 2 KiB left, in a signal handler and while the host's
- * malloc holds its lock. The C library's takes between 1 and 8 KiB of stack, looks at the locale, and may allocate for
- * a wide field. This one writes straight into the caller's buffer.
+ * Why not vsnprintf: hg__fatal must work on a task stack with 2 KiB left, in a signal handler and
+ * while the host's malloc holds its lock. The C library's takes between 1 and 8 KiB of stack, looks
+ * at the locale, and may allocate for a wide field. This one writes straight into the caller's
+ * buffer.
  *
- * Structure: struct sink is the buffer with its end; struct spec is one conversion as parsed. Each conversion turns its
- * argument into digits in a buffer of 24 bytes at most, then pads. All state is on the stack.
+ * Structure: struct sink is the buffer with its end; struct spec is one conversion as parsed. Each
+ * conversion turns its argument into digits in a buffer of 24 bytes at most, then pads. All state
+ * is on the stack.
  *
- * Kept out: floating point beyond %f of magnitudes that fit 64 bits (larger ones print as "huge"), %n, wide characters,
- * the flags '#', '+', ' ' and '''.
+ * Kept out: floating point beyond %f of magnitudes that fit 64 bits (larger ones print as "huge"),
+ * %n, wide characters, the flags '#', '+', ' ' and '''.
  */
 #include "base/format.h"
 
@@ -48,7 +50,8 @@ static void pad(struct sink *s, char with, int n)
 }
 
 /* `text` in its field; with zeros between `sign` and text when asked to. */
-static void put_field(struct sink *s, const struct spec *spec, const char *sign, const char *text, size_t n)
+static void put_field(struct sink *s, const struct spec *spec, const char *sign, const char *text,
+                      size_t n)
 {
     size_t sign_n = strlen(sign), all = n + sign_n;
     int fill = spec->width > 0 && (size_t)spec->width > all ? spec->width - (int)all : 0;
@@ -62,7 +65,8 @@ static void put_field(struct sink *s, const struct spec *spec, const char *sign,
         pad(s, ' ', fill);
 }
 
-/* Digits of v before `end`; returns the first. At least `least` of them (the caller's buffer holds them). */
+/* Digits of v before `end`; returns the first. At least `least` of them (the caller's buffer holds
+ * them). */
 static char *digits(char *end, uint64_t v, unsigned base, bool upper, int least)
 {
     const char *set = upper ? "0123456789ABCDEF" : "0123456789abcdef";
@@ -128,7 +132,9 @@ static void put_integer(struct sink *s, struct spec *spec, va_list *args)
         base = spec->conversion == 'u' ? 10 : 16;
     }
     char text[NUMBER_ROOM], *end = text + sizeof text;
-    int least = spec->precision < 0 ? 1 : spec->precision < NUMBER_ROOM ? spec->precision : NUMBER_ROOM;
+    int least = spec->precision < 0             ? 1
+                : spec->precision < NUMBER_ROOM ? spec->precision
+                                                : NUMBER_ROOM;
     spec->zero = spec->zero && spec->precision < 0;
     char *first = digits(end, v, base, spec->conversion == 'X', least);
     put_field(s, spec, sign, first, (size_t)(end - first));

@@ -1,20 +1,24 @@
 /* lock.c: the slow paths of lock.h, and the check of ranks in debug builds.
  *
- * The word has three states (Drepper, "Futexes are tricky", mutex 3): 0 free, 1 held, 2 held and perhaps waited for.
+ * The word has three states (Drepper, "Futexes are tricky", mutex 3): 0 free, 1 held, 2 held and
+ * perhaps waited for.
+ *
  * Invariants:
- *   1. A thread sleeps only after it has seen or made the word 2, so the unlock that follows finds 2 and wakes.
- *   2. Who got the lock after sleeping leaves it at 2, as it cannot know whether others sleep: one wake too many at
- *      worst, never one too few.
- * A short spin comes first, since critical sections here are shorter than a sleep and a wake; it stays short, as the
- * holder may have lost its CPU.
+ *   1. A thread sleeps only after it has seen or made the word 2, so the unlock that follows finds
+ *      2 and wakes.
+ *   2. Who got the lock after sleeping leaves it at 2, as it cannot know whether others sleep: one
+ *      wake too many at worst, never one too few.
+ * A short spin comes first, since critical sections here are shorter than a sleep and a wake; it
+ * stays short, as the holder may have lost its CPU.
  *
- * Ordering: every change of the word is acquire-release, so that what the holder wrote is seen by the next one. The
- * sleep and the wake order nothing.
+ * Ordering: every change of the word is acquire-release, so that what the holder wrote is seen by
+ * the next one. The sleep and the wake order nothing.
  *
- * Ranks (debug builds): each OS thread keeps the list of the locks that it holds, in no particular order, as a lock may
- * be let go before one that was taken after it. It belongs to the thread and not to the task: parking lets its lock go
- * on the scheduler stack of the same thread. The functions here are not inlined into callers, so that no caller keeps
- * the address of a thread-local over a switch to another thread.
+ * Ranks (debug builds): each OS thread keeps the list of the locks that it holds, in no particular
+ * order, as a lock may be let go before one that was taken after it. It belongs to the thread and
+ * not to the task: parking lets its lock go on the scheduler stack of the same thread. The
+ * functions here are not inlined into callers, so that no caller keeps the address of a
+ * thread-local over a switch to another thread.
  */
 #include "base/lock.h"
 
@@ -50,14 +54,15 @@ static bool order_allows(const struct hg_lock *h, const struct hg_lock *l)
     return h->rank < l->rank;
 }
 
-/* Fatal when l must not be taken now. The word may already be ours (after) or not yet (before sleeping on it). */
+/* Fatal when l must not be taken now. The word may already be ours (after) or not yet (before
+ * sleeping on it). */
 static void check_order(const struct hg_lock *l)
 {
     HG_CHECK(l->rank < HG_RANK_COUNT, "lock %p has no rank: %u", (const void *)l, l->rank);
     for (unsigned i = 0; i < held.n; i++) {
         const struct hg_lock *h = held.lock[i];
-        HG_CHECK(order_allows(h, l), "lock order: %s (%p) taken while %s (%p) is held", ranks[l->rank].name,
-                 (const void *)l, ranks[h->rank].name, (const void *)h);
+        HG_CHECK(order_allows(h, l), "lock order: %s (%p) taken while %s (%p) is held",
+                 ranks[l->rank].name, (const void *)l, ranks[h->rank].name, (const void *)h);
     }
 }
 
@@ -90,16 +95,14 @@ bool hg__lock_held(const struct hg_lock *l)
 
 #else
 
-static void check_order(const struct hg_lock *l)
-{
-    (void)l;
-}
+static void check_order(const struct hg_lock *l) { (void)l; }
 
 #endif
 
 void hg__lock_slow(struct hg_lock *l)
 {
-    check_order(l); /* before sleeping: a deadlock that the order would have shown is reported, not slept in */
+    /* Before sleeping: a deadlock that the order would have shown is reported, not slept in. */
+    check_order(l);
     for (int i = 0; i < SPINS; i++) {
         uint32_t free_word = 0;
         if (hg_load_rlx(&l->word) == 0 && hg_cas_acqrel(&l->word, &free_word, 1u))
@@ -110,7 +113,4 @@ void hg__lock_slow(struct hg_lock *l)
         (void)hg__os_wait(&l->word, 2u, INT64_MAX);
 }
 
-void hg__unlock_slow(struct hg_lock *l)
-{
-    hg__os_wake(&l->word, 1);
-}
+void hg__unlock_slow(struct hg_lock *l) { hg__os_wake(&l->word, 1); }

@@ -1,10 +1,11 @@
-/* lock.h: the one mutual exclusion lock of the library: three-state futex mutex with a bounded spin (Drepper, "Futexes
- * are tricky", mutex 3), and ranks.
+/* lock.h: the one mutual exclusion lock of the library: three-state futex mutex with a bounded spin
+ * (Drepper, "Futexes are tricky", mutex 3), and ranks.
  *
- * Rules: (1) ranks come from lockrank.def and are checked in debug builds; (2) a lock is never held across a heap
- * allocation or while another task runs: the one exception is parking, where the lock is let go by the park's commit
- * function on the scheduler stack, on the same OS thread; (3) a lock guards the fields that say so in their comment.
- * Critical sections are short and never wait, so a lock may be taken from a task without being a safepoint.
+ * Rules: (1) ranks come from lockrank.def and are checked in debug builds; (2) a lock is never held
+ * across a heap allocation or while another task runs: the one exception is parking, where the lock
+ * is let go by the park's commit function on the scheduler stack, on the same OS thread; (3) a lock
+ * guards the fields that say so in their comment. Critical sections are short and never wait, so a
+ * lock may be taken from a task without being a safepoint.
  */
 #ifndef HG_BASE_LOCK_H
 #define HG_BASE_LOCK_H
@@ -36,7 +37,8 @@ void hg__lock_slow(struct hg_lock *l);
 void hg__unlock_slow(struct hg_lock *l);
 
 #if defined(HG_DEBUG)
-/* The ranks held by this OS thread. A lock may be let go on another stack of the same thread, never by another thread. */
+/* The ranks held by this OS thread. A lock may be let go on another stack of the same thread, never
+ * by another thread. */
 void hg__lock_note_taken(struct hg_lock *l);
 void hg__lock_note_freed(struct hg_lock *l);
 bool hg__lock_held(const struct hg_lock *l);

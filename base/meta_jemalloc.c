@@ -1,15 +1,15 @@
 /* meta_jemalloc.c: the metadata contract (meta.h) on an arena of jemalloc's.
  *
- * One arena per runtime, made with "arenas.create", so that the runtime's metadata shares neither pages nor locks with
- * the host's own allocations, and "arena.<i>.destroy" frees everything at once. Allocations go past the thread caches
- * (MALLOCX_TCACHE_NONE): a thread's cache would keep blocks of an arena that is gone, and metadata is not allocated
- * often enough to need one.
+ * One arena per runtime, made with "arenas.create", so that the runtime's metadata shares neither
+ * pages nor locks with the host's own allocations, and "arena.<i>.destroy" frees everything at
+ * once. Allocations go past the thread caches (MALLOCX_TCACHE_NONE): a thread's cache would keep
+ * blocks of an arena that is gone, and metadata is not allocated often enough to need one.
  *
- * Only for programs that are linked to jemalloc: Debian's library cannot be loaded later ("static TLS block"), which
- * is why the shared library has meta_mmap.c instead.
+ * Only for programs that are linked to jemalloc: Debian's library cannot be loaded later ("static
+ * TLS block"), which is why the shared library has meta_mmap.c instead.
  *
- * What stays of a closed arena is 2 MiB of address space without memory (jemalloc keeps its mappings unless it is told
- * retain:false).
+ * What stays of a closed arena is 2 MiB of address space without memory (jemalloc keeps its
+ * mappings unless it is told retain:false).
  *
  * Locks: jemalloc's own. `bytes` is the only shared field.
  */
@@ -23,14 +23,16 @@
 #include <stdbool.h>
 
 struct hg_meta {
-    unsigned arena;        /* its index; fixed */
-    _Atomic size_t bytes;  /* handed out and not freed; any thread adds, any thread reads (a statistic, so relaxed) */
+    unsigned arena;       /* its index; fixed */
+    _Atomic size_t bytes; /* handed out and not freed; any thread adds, any thread reads (a
+                           * statistic, so relaxed) */
 };
 
 /* Flags for a block of `bytes`, the same when it is freed. */
 static int flags_for(const struct hg_meta *a, size_t bytes)
 {
-    return MALLOCX_ARENA(a->arena) | MALLOCX_TCACHE_NONE | (bytes >= 64 ? MALLOCX_ALIGN(64) : MALLOCX_ALIGN(16));
+    return MALLOCX_ARENA(a->arena) | MALLOCX_TCACHE_NONE |
+           (bytes >= 64 ? MALLOCX_ALIGN(64) : MALLOCX_ALIGN(16));
 }
 
 static void destroy_arena(unsigned arena)
@@ -57,10 +59,7 @@ struct hg_meta *hg__meta_open(void)
     return a;
 }
 
-void hg__meta_close(struct hg_meta *a)
-{
-    destroy_arena(a->arena); /* `a` itself lies in it */
-}
+void hg__meta_close(struct hg_meta *a) { destroy_arena(a->arena); /* `a` itself lies in it */ }
 
 void *hg__meta_alloc(struct hg_meta *a, size_t bytes)
 {
@@ -82,12 +81,6 @@ void hg__meta_free(struct hg_meta *a, void *p, size_t bytes)
     sdallocx(p, given, flags_for(a, given));
 }
 
-size_t hg__meta_bytes(struct hg_meta *a)
-{
-    return hg_load_rlx(&a->bytes);
-}
+size_t hg__meta_bytes(struct hg_meta *a) { return hg_load_rlx(&a->bytes); }
 
-const char *hg__meta_backend(void)
-{
-    return "jemalloc";
-}
+const char *hg__meta_backend(void) { return "jemalloc"; }

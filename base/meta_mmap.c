@@ -1,24 +1,27 @@
-/* meta_mmap.c: the metadata contract (meta.h) on memory mapped from the kernel. For sanitizer builds and the shared
- * library, which must leave the host's malloc alone.
+/* meta_mmap.c: the metadata contract (meta.h) on memory mapped from the kernel. For sanitizer
+ * builds and the shared library, which must leave the host's malloc alone.
  *
  * Structures:
- *   region   a mapping of 1 to 16 MiB, chained from the arena; blocks are cut off its front and never go back to it
- *   class    a block size; a freed block goes on its class's list and is handed out again. Sizes: 16, 32, 48, 64, 128,
- *            192, 256, then four to a doubling up to 32 KiB
- *   large    a block above 32 KiB has a mapping of its own, after a header of 64 bytes, and goes back when it is freed
+ *   region   a mapping of 1 to 16 MiB, chained from the arena; blocks are cut off its front and
+ *            never go back to it
+ *   class    a block size; a freed block goes on its class's list and is handed out again. Sizes:
+ *            16, 32, 48, 64, 128, 192, 256, then four to a doubling up to 32 KiB
+ *   large    a block above 32 KiB has a mapping of its own, after a header of 64 bytes, and goes
+ *            back when it is freed
  *
  * Invariants:
- *   1. Class sizes from 64 up are multiples of 64, and so is where such a block is cut: blocks of 64 bytes and more
- *      never share a cache line with another block.
- *   2. Memory in a region beyond `at` has never been handed out and is zero. A block on a free list may hold anything
- *      and is cleared when it is handed out.
+ *   1. Class sizes from 64 up are multiples of 64, and so is where such a block is cut: blocks of
+ *      64 bytes and more never share a cache line with another block.
+ *   2. Memory in a region beyond `at` has never been handed out and is zero. A block on a free list
+ *      may hold anything and is cleared when it is handed out.
  *   3. `bytes` is the sum of the sizes asked for, of all blocks handed out.
  *
- * Why no coalescing: metadata sizes are few and recur (spans, tasks, buffers), so a freed block finds a taker of its
- * own size; the high-water mark per size is what stays.
+ * Why no coalescing: metadata sizes are few and recur (spans, tasks, buffers), so a freed block
+ * finds a taker of its own size; the high-water mark per size is what stays.
  *
- * Locks: one per arena, rank META, held for everything but mapping and unmapping large blocks and clearing memory.
- * Under AddressSanitizer, blocks that are free are poisoned, so that a use after free is reported as in malloc's heap.
+ * Locks: one per arena, rank META, held for everything but mapping and unmapping large blocks and
+ * clearing memory. Under AddressSanitizer, blocks that are free are poisoned, so that a use after
+ * free is reported as in malloc's heap.
  */
 #include "base/assert.h"
 #include "base/bits.h"
@@ -48,7 +51,7 @@
 enum {
     LINE = 64,
     SMALL_MAX = 32 * 1024,
-    CLASSES = 7 + 4 * 7, /* 16 32 48 64 128 192 256, then four in each doubling from 256 to 32 KiB */
+    CLASSES = 7 + 4 * 7, /* up to 256; then four in each doubling from 256 to 32 KiB */
     REGION_MIN = 1 << 20,
     REGION_MAX = 16 << 20
 };
@@ -69,12 +72,12 @@ struct large {
 
 /* Lies at the front of the first region, behind its header. */
 struct hg_meta {
-    struct hg_lock lock;                /* guards all that follows */
-    struct region *regions;             /* newest first; blocks are cut from it */
-    char *at, *end;                     /* what is left of the newest region */
+    struct hg_lock lock;    /* guards all that follows */
+    struct region *regions; /* newest first; blocks are cut from it */
+    char *at, *end;         /* what is left of the newest region */
     struct hg_list larges;
     struct free_block *free[CLASSES];
-    _Atomic size_t bytes;               /* handed out and not freed; written under the lock, read by anyone */
+    _Atomic size_t bytes; /* handed out; written under the lock, read by anyone */
 };
 
 static unsigned class_of(size_t bytes)
@@ -162,8 +165,8 @@ static void free_large(struct hg_meta *a, void *p, size_t bytes)
     hg__os_unmap(big, big->bytes);
 }
 
-/* Cuts `size` bytes off the newest region, or off a new one twice as large; what is left of the old one, less than the
- * largest class, is given up. */
+/* Cuts `size` bytes off the newest region, or off a new one twice as large; what is left of the old
+ * one, less than the largest class, is given up. */
 static void *cut_locked(struct hg_meta *a, size_t size)
 {
     HG_ASSERT_HELD(&a->lock);
@@ -224,12 +227,6 @@ void hg__meta_free(struct hg_meta *a, void *p, size_t bytes)
     hg__unlock(&a->lock);
 }
 
-size_t hg__meta_bytes(struct hg_meta *a)
-{
-    return hg_load_rlx(&a->bytes);
-}
+size_t hg__meta_bytes(struct hg_meta *a) { return hg_load_rlx(&a->bytes); }
 
-const char *hg__meta_backend(void)
-{
-    return "mmap";
-}
+const char *hg__meta_backend(void) { return "mmap"; }

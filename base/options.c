@@ -1,17 +1,19 @@
 /* options.c: the defaults of hg_options, and the environment over them.
  *
- * Structure: options.def lists every variable once; the table below is made from it and serves reading, messages and
- * hg_options_each alike. A parser gets the value and the options and either changes its fields, or changes nothing and
- * returns false. So a bad variable is left out and the others hold.
+ * Structure: options.def lists every variable once; the table below is made from it and serves
+ * reading, messages and hg_options_each alike. A parser gets the value and the options and either
+ * changes its fields, or changes nothing and returns false. So a bad variable is left out and the
+ * others hold.
  *
- * Syntax is Go's: an integer is an optional '-' and decimal digits; a size is digits with nothing or one of B, KiB, MiB,
- * GiB, TiB behind; nothing is trimmed, nothing wraps, and an empty value is an unset one.
+ * Syntax is Go's: an integer is an optional '-' and decimal digits; a size is digits with nothing
+ * or one of B, KiB, MiB, GiB, TiB behind; nothing is trimmed, nothing wraps, and an empty value is
+ * an unset one.
  *
- * Versions: the caller's hg_options may be older (shorter) or newer (longer) than ours; `size` says so. All work is done
- * on a whole copy, of which only what both know is copied back.
+ * Versions: the caller's hg_options may be older (shorter) or newer (longer) than ours; `size` says
+ * so. All work is done on a whole copy, of which only what both know is copied back.
  *
- * Ownership: `pacer` is left pointing into the environment, or at a constant. Programs that run set-uid have no
- * environment here (secure_getenv).
+ * Ownership: `pacer` is left pointing into the environment, or at a constant. Programs that run
+ * set-uid have no environment here (secure_getenv).
  */
 #include "base/options.h"
 
@@ -25,7 +27,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Written by hg__options_set_pacer_check, before main; read by any thread. The function is all there is to publish. */
+/* Written by hg__options_set_pacer_check, before main; read by any thread. The function is all
+ * there is to publish. */
 static int (*_Atomic pacer_check)(const char *name, char *why, unsigned room);
 
 void hg__options_set_pacer_check(int (*check)(const char *name, char *why, unsigned room))
@@ -35,13 +38,15 @@ void hg__options_set_pacer_check(int (*check)(const char *name, char *why, unsig
 
 /* ---- values ---- */
 
-/* Reads decimal digits at *at and moves it behind them. False: there are none, or the number is above `most`. */
+/* Reads decimal digits at *at and moves it behind them. False: there are none, or the number is
+ * above `most`. */
 static bool read_digits(const char **at, uint64_t most, uint64_t *out)
 {
     const char *p = *at;
     uint64_t v = 0;
     for (; *p >= '0' && *p <= '9'; p++) {
-        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+        if (__builtin_mul_overflow(v, 10u, &v) ||
+            __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
             return false;
     }
     if (p == *at || v > most)
@@ -91,10 +96,12 @@ static bool read_switch(const char *value, bool *out)
     return on || off;
 }
 
-/* ---- one parser per kind of variable: false and nothing changed when the value is bad. `why` (of `room` bytes) may
- * then be set to "expected ...", where that says more than the table's text; it stays as it was otherwise ---- */
+/* ---- one parser per kind of variable: false and nothing changed when the value is bad. `why` (of
+ * `room` bytes) may then be set to "expected ...", where that says more than the table's text; it
+ * stays as it was otherwise ---- */
 
-#define PARSER(name) static bool parse_##name(const char *value, hg_options *o, char *why, unsigned room)
+#define PARSER(name) \
+    static bool parse_##name(const char *value, hg_options *o, char *why, unsigned room)
 #define PARSER_WITHOUT_WHY() ((void)why, (void)room)
 
 PARSER(gc_percent)
@@ -171,8 +178,9 @@ PARSER(stack)
 PARSER(hugepages)
 {
     PARSER_WITHOUT_WHY();
-    static const char *const words[] = {
-        [HG_HUGEPAGES_AUTO] = "auto", [HG_HUGEPAGES_ALWAYS] = "always", [HG_HUGEPAGES_NEVER] = "never"};
+    static const char *const words[] = {[HG_HUGEPAGES_AUTO] = "auto",
+                                        [HG_HUGEPAGES_ALWAYS] = "always",
+                                        [HG_HUGEPAGES_NEVER] = "never"};
     for (int i = 0; i < (int)HG_COUNT_OF(words); i++) {
         if (strcmp(value, words[i]) == 0) {
             o->hugepages = i;
@@ -216,16 +224,18 @@ static const struct debug_key *find_key(const char *name, size_t n)
     return NULL;
 }
 
-/* One element of a list, n characters. Other keys of Go's are ignored in GODEBUG, as Go ignores what it does not know;
- * HEDGEDEBUG is ours alone, so a key that is unknown there is a mistake. */
-static bool parse_element(const char *text, size_t n, bool go, hg_options *o, char *why, unsigned room)
+/* One element of a list, n characters. Other keys of Go's are ignored in GODEBUG, as Go ignores
+ * what it does not know; HEDGEDEBUG is ours alone, so a key that is unknown there is a mistake. */
+static bool parse_element(const char *text, size_t n, bool go, hg_options *o, char *why,
+                          unsigned room)
 {
     const char *equals = memchr(text, '=', n);
     size_t name_n = equals != NULL ? (size_t)(equals - text) : n;
     const struct debug_key *key = find_key(text, name_n);
     if (key == NULL || (go && !key->of_go)) {
         if (!go)
-            hg__format(why, room, "expected a known key in place of \"%.*s\"", (int)hg_min_size(name_n, 40), text);
+            hg__format(why, room, "expected a known key in place of \"%.*s\"",
+                       (int)hg_min_size(name_n, 40), text);
         return go;
     }
     char number[16] = "";
@@ -256,15 +266,9 @@ static bool parse_list(const char *value, bool go, hg_options *o, char *why, uns
     return true;
 }
 
-PARSER(godebug)
-{
-    return parse_list(value, true, o, why, room);
-}
+PARSER(godebug) { return parse_list(value, true, o, why, room); }
 
-PARSER(hedgedebug)
-{
-    return parse_list(value, false, o, why, room);
-}
+PARSER(hedgedebug) { return parse_list(value, false, o, why, room); }
 
 /* ---- the table ---- */
 
@@ -280,7 +284,8 @@ static const struct variable {
     const char *name, *standard, *expected, *help;
     bool (*parse)(const char *value, hg_options *o, char *why, unsigned room);
 } variables[] = {
-#define OPTION(name, parse, standard, expected, help) {#name, standard, expected, help, parse_##parse},
+#define OPTION(name, parse, standard, expected, help) \
+    {#name, standard, expected, help, parse_##parse},
 #define DEBUG_KEY(name, of_go, type, field)
 #include "base/options.def"
 };
@@ -319,7 +324,8 @@ static void append(char *why, size_t room, size_t *n, const char *text)
     why[*n] = '\0';
 }
 
-/* A value as it may be shown: 40 characters at most, those that a terminal would act upon replaced. */
+/* A value as it may be shown: 40 characters at most, those that a terminal would act upon
+ * replaced. */
 static void show_value(char out[48], const char *value)
 {
     hg__format(out, 44, "%s", value);
@@ -351,8 +357,8 @@ HG_API int hg_options_env(hg_options *opt, char *why, size_t room)
     return result;
 }
 
-HG_API void hg_options_each(void (*fn)(void *arg, const char *name, const char *help, const char *standard,
-                                       const char *value, bool valid),
+HG_API void hg_options_each(void (*fn)(void *arg, const char *name, const char *help,
+                                       const char *standard, const char *value, bool valid),
                             void *arg)
 {
     for (size_t i = 0; i < HG_COUNT_OF(variables); i++) {

@@ -1,14 +1,16 @@
 /* os_linux.c: the contract of os.h on Linux.
  *
- * Memory: reservations are PROT_NONE and MAP_NORESERVE, so that neither they nor the tables mapped beside them count
- * against strict accounting before they are touched. Aligned mappings ask for `align` bytes more and unmap both ends.
+ * Memory: reservations are PROT_NONE and MAP_NORESERVE, so that neither they nor the tables mapped
+ * beside them count against strict accounting before they are touched. Aligned mappings ask for
+ * `align` bytes more and unmap both ends.
  *
- * Guards: MADV_GUARD_INSTALL marks page table entries and leaves the mapping whole, so a hundred thousand stacks do
- * not need a hundred thousand mappings (the kernel's default limit is 65,530). Older kernels answer -EINVAL and get a
- * PROT_NONE range of its own.
+ * Guards: MADV_GUARD_INSTALL marks page table entries and leaves the mapping whole, so a hundred
+ * thousand stacks do not need a hundred thousand mappings (the kernel's default limit is 65,530).
+ * Older kernels answer -EINVAL and get a PROT_NONE range of its own.
  *
- * Waiting: FUTEX_WAIT_BITSET takes an absolute time on CLOCK_MONOTONIC, so a wait that is interrupted and repeated
- * does not drift. A wake orders nothing by itself: the caller's store before it and the load that decides to go on do.
+ * Waiting: FUTEX_WAIT_BITSET takes an absolute time on CLOCK_MONOTONIC, so a wait that is
+ * interrupted and repeated does not drift. A wake orders nothing by itself: the caller's store
+ * before it and the load that decides to go on do.
  *
  * No state, no locks; every function may be called from any thread.
  */
@@ -45,20 +47,20 @@
 
 /* ---- memory ---- */
 
-size_t hg__os_page_size(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
+size_t hg__os_page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
-/* An anonymous mapping of `bytes`, rounded up to pages, at a multiple of `align`; NULL on failure. */
+/* An anonymous mapping of `bytes`, rounded up to pages, at a multiple of `align`; NULL on
+ * failure. */
 static void *map_aligned(size_t bytes, size_t align, int protection)
 {
     size_t page = hg__os_page_size();
     size_t slack = align > page ? align - page : 0;
-    if (bytes == 0 || bytes > (size_t)PTRDIFF_MAX - page || slack > (size_t)PTRDIFF_MAX - page - bytes)
+    if (bytes == 0 || bytes > (size_t)PTRDIFF_MAX - page ||
+        slack > (size_t)PTRDIFF_MAX - page - bytes)
         return NULL;
     bytes = hg_round_up(bytes, page);
-    void *got = mmap(NULL, bytes + slack, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *got =
+        mmap(NULL, bytes + slack, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED)
         return NULL;
     char *begin = got;
@@ -70,10 +72,7 @@ static void *map_aligned(size_t bytes, size_t align, int protection)
     return begin + before;
 }
 
-void *hg__os_reserve(size_t bytes, size_t align)
-{
-    return map_aligned(bytes, align, PROT_NONE);
-}
+void *hg__os_reserve(size_t bytes, size_t align) { return map_aligned(bytes, align, PROT_NONE); }
 
 void *hg__os_map(size_t bytes, size_t align)
 {
@@ -85,8 +84,8 @@ int hg__os_commit(void *p, size_t bytes)
     return mprotect(p, bytes, PROT_READ | PROT_WRITE) == 0 ? 0 : -ENOMEM;
 }
 
-/* The host may have locked its memory (mlockall), which MADV_DONTNEED refuses; the promise that the range reads as
- * zero holds even where the kernel knows no way to give locked memory back. */
+/* The host may have locked its memory (mlockall), which MADV_DONTNEED refuses; the promise that the
+ * range reads as zero holds even where the kernel knows no way to give locked memory back. */
 void hg__os_discard(void *p, size_t bytes)
 {
     if (madvise(p, bytes, MADV_DONTNEED) == 0 || madvise(p, bytes, MADV_DONTNEED_LOCKED) == 0)
@@ -94,8 +93,8 @@ void hg__os_discard(void *p, size_t bytes)
     memset(p, 0, bytes);
 }
 
-/* Unmapping the middle of a mapping splits it and fails at the process's limit of mappings; the address space is lost
- * then, the memory is not. */
+/* Unmapping the middle of a mapping splits it and fails at the process's limit of mappings; the
+ * address space is lost then, the memory is not. */
 void hg__os_unmap(void *p, size_t bytes)
 {
     if (munmap(p, bytes) != 0)
@@ -128,20 +127,11 @@ static int64_t read_clock(clockid_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-int64_t hg__os_now(void)
-{
-    return read_clock(CLOCK_MONOTONIC);
-}
+int64_t hg__os_now(void) { return read_clock(CLOCK_MONOTONIC); }
 
-int64_t hg__os_thread_cpu(void)
-{
-    return read_clock(CLOCK_THREAD_CPUTIME_ID);
-}
+int64_t hg__os_thread_cpu(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
 
-int64_t hg__os_process_cpu(void)
-{
-    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
-}
+int64_t hg__os_process_cpu(void) { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 /* ---- waiting ---- */
 
@@ -162,8 +152,8 @@ int hg__os_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline)
     return -ETIMEDOUT;
 }
 
-/* The word may be gone by now (its owner saw the store before this call and freed it): a wake of an address that is
- * not mapped fails with EFAULT and has woken nobody, which is right. */
+/* The word may be gone by now (its owner saw the store before this call and freed it): a wake of an
+ * address that is not mapped fails with EFAULT and has woken nobody, which is right. */
 void hg__os_wake(_Atomic uint32_t *word, int count)
 {
     (void)syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, NULL, NULL, 0);
@@ -171,8 +161,8 @@ void hg__os_wake(_Atomic uint32_t *word, int count)
 
 /* ---- threads ---- */
 
-/* A fault is raised on the thread that caused it, and blocking its signal would only take the report of a host's
- * crash handler (or a sanitizer's) away. */
+/* A fault is raised on the thread that caused it, and blocking its signal would only take the
+ * report of a host's crash handler (or a sanitizer's) away. */
 static void signals_to_block(sigset_t *set)
 {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT};
@@ -181,7 +171,8 @@ static void signals_to_block(sigset_t *set)
         sigdelset(set, faults[i]);
 }
 
-int hg__os_thread(pthread_t *out, const char *name, size_t stack_bytes, void *(*fn)(void *), void *arg)
+int hg__os_thread(pthread_t *out, const char *name, size_t stack_bytes, void *(*fn)(void *),
+                  void *arg)
 {
     pthread_attr_t attr;
     int error = pthread_attr_init(&attr);
@@ -189,10 +180,12 @@ int hg__os_thread(pthread_t *out, const char *name, size_t stack_bytes, void *(*
         return -error;
     if (stack_bytes != 0) {
         size_t least = (size_t)sysconf(_SC_THREAD_STACK_MIN);
-        error = pthread_attr_setstacksize(&attr, hg_round_up(hg_max_size(stack_bytes, least), hg__os_page_size()));
+        error = pthread_attr_setstacksize(
+            &attr, hg_round_up(hg_max_size(stack_bytes, least), hg__os_page_size()));
     }
     if (error == 0) {
-        /* The new thread inherits the mask, so no signal can reach it between its birth and its first statement. */
+        /* The new thread inherits the mask, so no signal can reach it between its birth and its
+         * first statement. */
         sigset_t block, before;
         signals_to_block(&block);
         pthread_sigmask(SIG_SETMASK, &block, &before);
@@ -201,7 +194,8 @@ int hg__os_thread(pthread_t *out, const char *name, size_t stack_bytes, void *(*
     }
     pthread_attr_destroy(&attr);
     if (error == 0)
-        (void)pthread_setname_np(*out, name); /* for debuggers and top; a name that is too long is not worth a failure */
+        (void)pthread_setname_np(*out, name); /* for debuggers and top; a name that is too long is
+                                               * not worth a failure */
     return -error;
 }
 
@@ -211,10 +205,7 @@ void hg__os_thread_join(pthread_t t)
     HG_CHECK(error == 0, "a thread cannot be joined: error %d", error);
 }
 
-void hg__os_timer_slack(void)
-{
-    (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
-}
+void hg__os_timer_slack(void) { (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0); }
 
 /* On Linux the nice value belongs to the thread, whatever POSIX says. */
 void hg__os_nice(int increment)
@@ -228,7 +219,8 @@ void hg__os_nice(int increment)
 
 /* ---- the machine ---- */
 
-/* CPUs in the affinity mask. The kernel refuses a mask that is smaller than its own, so it grows until it fits. */
+/* CPUs in the affinity mask. The kernel refuses a mask that is smaller than its own, so it grows
+ * until it fits. */
 static int affinity_cpus(void)
 {
     for (size_t cpus = 1024; cpus <= 1u << 20; cpus *= 2) {

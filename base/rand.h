@@ -1,5 +1,5 @@
-/* rand.h: a small generator (splitmix64, Steele, Lea and Flood 2014) for scheduling choices and randomised tests.
- * Same seed, same sequence. Not for secrets. One owner at a time. */
+/* rand.h: a small generator (splitmix64, Steele, Lea and Flood 2014) for scheduling choices and
+ * randomised tests. Same seed, same sequence. Not for secrets. One owner at a time. */
 #ifndef HG_BASE_RAND_H
 #define HG_BASE_RAND_H
 #include <stdint.h>

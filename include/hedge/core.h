@@ -4,8 +4,8 @@
  *   any   may be called from any thread, also one that the runtime does not know
  *   S     a safepoint: the collector may act for this task or thread here
  *   W     may wait: a task parks (other tasks run), until the deadline
- * A call without a mark is for tasks, is no safepoint and does not wait.
- * Results are 0 or a negative errno unless said otherwise. Times are int64_t nanoseconds on CLOCK_MONOTONIC.
+ * A call without a mark is for tasks, is no safepoint and does not wait. Results are 0 or a
+ * negative errno unless said otherwise. Times are int64_t nanoseconds on CLOCK_MONOTONIC.
  */
 #ifndef HEDGE_CORE_H
 #define HEDGE_CORE_H
@@ -26,8 +26,8 @@
 
 HG_BEGIN_DECLS
 
-#define HG_NOW     INT64_C(0)  /* a deadline that never waits: -EAGAIN where the call would have to */
-#define HG_FOREVER INT64_MAX   /* no deadline */
+#define HG_NOW     INT64_C(0) /* a deadline that never waits: -EAGAIN where it would have to */
+#define HG_FOREVER INT64_MAX  /* no deadline */
 
 /* any: CLOCK_MONOTONIC in nanoseconds. */
 HG_API int64_t hg_now(void);

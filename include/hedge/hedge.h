@@ -1,5 +1,5 @@
-/* hedge.h: a garbage-collected runtime for C: tasks, a heap that is collected while they run, and a pacer that hedges.
- * This header includes all of the public ones. */
+/* hedge.h: a garbage-collected runtime for C: tasks, a heap that is collected while they run, and a
+ * pacer that hedges. This header includes all of the public ones. */
 #ifndef HEDGE_HEDGE_H
 #define HEDGE_HEDGE_H
 #include <hedge/chan.h>

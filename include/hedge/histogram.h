@@ -1,8 +1,10 @@
-/* histogram.h: log-linear histogram of int64 values: 128 sub-buckets per power of two, so a value is off by less than
- * 1 %; fixed memory (58 KiB), mergeable. Plain data, no locks: one writer at a time; readers copy or sum.
+/* histogram.h: log-linear histogram of int64 values: 128 sub-buckets per power of two, so a value
+ * is off by less than 1 %; fixed memory (58 KiB), mergeable. Plain data, no locks: one writer at a
+ * time; readers copy or sum.
  *
- * Bucket i < 256 holds the value i itself. Above, bucket i stands for 2^e values that begin at (128 + i % 128) * 2^e,
- * with e = i / 128 - 1. Everything is inline: usable without linking the library. */
+ * Bucket i < 256 holds the value i itself. Above, bucket i stands for 2^e values that begin at (128
+ * + i % 128) * 2^e, with e = i / 128 - 1. Everything is inline: usable without linking the
+ * library. */
 #ifndef HEDGE_HISTOGRAM_H
 #define HEDGE_HISTOGRAM_H
 #include <stdint.h>
@@ -25,7 +27,8 @@ static inline unsigned hg_histogram_bucket(int64_t value)
     if (v < (UINT64_C(1) << HG_HISTOGRAM_SUB_BITS))
         return (unsigned)v;
     unsigned e = 63u - (unsigned)__builtin_clzll(v) - HG_HISTOGRAM_SUB_BITS;
-    return ((e + 1) << HG_HISTOGRAM_SUB_BITS) + (unsigned)((v >> e) & ((1u << HG_HISTOGRAM_SUB_BITS) - 1));
+    return ((e + 1) << HG_HISTOGRAM_SUB_BITS) +
+           (unsigned)((v >> e) & ((1u << HG_HISTOGRAM_SUB_BITS) - 1));
 }
 
 /* The largest value of a bucket. */
@@ -55,8 +58,8 @@ static inline void hg_histogram_merge(hg_histogram *into, const hg_histogram *fr
         into->max = from->max;
 }
 
-/* The smallest bucket's high value that at least the share q (0..1) of all values reaches; 0 when empty. Never above
- * the largest value seen. */
+/* The smallest bucket's high value that at least the share q (0..1) of all values reaches; 0 when
+ * empty. Never above the largest value seen. */
 static inline int64_t hg_histogram_quantile(const hg_histogram *h, double q)
 {
     if (h->total == 0)

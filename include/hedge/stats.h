@@ -1,4 +1,5 @@
-/* stats.h: what a runtime has done. Counters are kept per proc and summed on reading; reading stops nobody. */
+/* stats.h: what a runtime has done. Counters are kept per proc and summed on reading; reading stops
+ * nobody. */
 #ifndef HEDGE_STATS_H
 #define HEDGE_STATS_H
 #include <hedge/histogram.h>
@@ -6,32 +7,34 @@
 
 HG_BEGIN_DECLS
 
-/* All since the runtime was opened, unless it says "now". GC times are CPU time unless they say otherwise. */
+/* All since the runtime was opened, unless it says "now". GC times are CPU time unless they say
+ * otherwise. */
 typedef struct hg_stats {
     size_t size; /* sizeof(hg_stats), set by the caller */
     /* heap */
-    uint64_t heap_live_bytes;    /* now: marked by the last cycle plus allocated since */
-    uint64_t heap_marked_bytes;  /* live after the last cycle */
-    uint64_t heap_goal_bytes;    /* now */
-    uint64_t heap_trigger_bytes; /* now */
-    uint64_t heap_peak_bytes;    /* largest heap_live_bytes at the end of a cycle's marking */
-    uint64_t heap_mapped_bytes;  /* now: spans in use and free pages not given back */
-    uint64_t heap_free_bytes;    /* now: free pages not given back */
+    uint64_t heap_live_bytes;         /* now: marked by the last cycle plus allocated since */
+    uint64_t heap_marked_bytes;       /* live after the last cycle */
+    uint64_t heap_goal_bytes;         /* now */
+    uint64_t heap_trigger_bytes;      /* now */
+    uint64_t heap_peak_bytes;         /* largest heap_live_bytes at the end of a cycle's marking */
+    uint64_t heap_mapped_bytes;       /* now: spans in use and free pages not given back */
+    uint64_t heap_free_bytes;         /* now: free pages not given back */
     uint64_t meta_bytes, stack_bytes; /* now */
     uint64_t alloc_bytes, alloc_objects;
     /* cycles */
     uint64_t cycles, forced_cycles;
-    uint64_t overshoot_cycles;   /* cycles that ended above their goal */
-    double worst_over_goal;      /* largest (heap at the end of marking) / goal */
+    uint64_t overshoot_cycles; /* cycles that ended above their goal */
+    double worst_over_goal;    /* largest (heap at the end of marking) / goal */
     int64_t mark_wall_ns, cycle_wall_ns;
-    int64_t background_ns, idle_ns, assist_ns, sweep_ns, scan_ns; /* CPU: marking by kind; sweeping; switch-in scans */
+    /* CPU: marking by kind; sweeping; switch-in scans */
+    int64_t background_ns, idle_ns, assist_ns, sweep_ns, scan_ns;
     uint64_t assists, assist_waits;
     int64_t longest_assist_ns;
     uint64_t handshakes;
     /* scheduler */
     uint64_t tasks_started, tasks_now, switches, steals;
     int procs;
-    int64_t limiter_ns;          /* time for which the limiter held the collector back */
+    int64_t limiter_ns; /* time for which the limiter held the collector back */
     uintptr_t spare[16];
 } hg_stats;
 
@@ -39,8 +42,9 @@ typedef struct hg_stats {
 HG_API void hg_stats_read(hg_runtime *rt, hg_stats *st);
 
 enum hg_histogram_id {
-    HG_HIST_HOLD,      /* CPU ns for which the collector held a mutator in one piece: callback, switch-in scan, marking
-                          slice between two tasks, assist, sweeping by an allocation */
+    /* CPU ns for which the collector held a mutator in one piece: callback, switch-in scan, marking
+     * slice between two tasks, assist, sweeping by an allocation */
+    HG_HIST_HOLD,
     HG_HIST_HANDSHAKE, /* wall ns from a handshake's request to its last answer */
     HG_HIST_ASSIST,    /* CPU ns of an assist */
     HG_HIST_RUNQ,      /* ns a runnable task waited (only with options.track_waits) */

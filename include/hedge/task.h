@@ -1,6 +1,8 @@
-/* task.h: tasks (green threads). Tasks run on procs, move between OS threads, and are roots until they end.
+/* task.h: tasks (green threads). Tasks run on procs, move between OS threads, and are roots until
+ * they end.
  *
- * Thread-local variables must not be cached over a call marked W or S: the task may go on on another thread.
+ * Thread-local variables must not be cached over a call marked W or S: the task may go on on
+ * another thread.
  */
 #ifndef HEDGE_TASK_H
 #define HEDGE_TASK_H
@@ -14,17 +16,22 @@ typedef struct hg_task_attr {
     size_t size;        /* sizeof(hg_task_attr) */
     const char *name;   /* copied, up to 31 characters; NULL: none */
     size_t stack_bytes; /* 0: the runtime's default; else rounded up, 16 KiB to 8 MiB */
-    size_t copy_bytes;  /* not 0: `arg` points to this many bytes (at most 1,024), copied onto the new stack */
+    size_t copy_bytes;  /* not 0: `arg` points to this many bytes (at most 1,024), copied onto the
+                         * new stack */
 } hg_task_attr;
 
-/* Starts fn(arg) as a detached task. No heap allocation. -EAGAIN: no stack; -EPERM: not on a task. */
+/* Starts fn(arg) as a detached task. No heap allocation. -EAGAIN: no stack; -EPERM: not on a
+ * task. */
 HG_API HG_MUST int hg_go(void (*fn)(void *), void *arg);
-/* The same with `bytes` (at most 1,024) bytes of args copied onto the new stack; fn gets their address there. */
+/* The same with `bytes` (at most 1,024) bytes of args copied onto the new stack; fn gets their
+ * address there. */
 HG_API HG_MUST int hg_go_copy(void (*fn)(void *), const void *args, size_t bytes);
-/* S: with attributes (NULL: none) and a handle to join (out NULL: detached). The handle is a heap object. */
-HG_API HG_MUST int hg_go_with(const hg_task_attr *attr, int (*fn)(void *), void *arg, hg_task **out);
-/* S W: waits until t ends; *result (may be NULL) is what its function returned. Any number of tasks may join.
- * -ETIMEDOUT, -EAGAIN; -EDEADLK: t is the caller. */
+/* S: with attributes (NULL: none) and a handle to join (out NULL: detached). The handle is a heap
+ * object. */
+HG_API HG_MUST int hg_go_with(const hg_task_attr *attr, int (*fn)(void *), void *arg,
+                              hg_task **out);
+/* S W: waits until t ends; *result (may be NULL) is what its function returned. Any number of tasks
+ * may join. -ETIMEDOUT, -EAGAIN; -EDEADLK: t is the caller. */
 HG_API int hg_join(hg_task *t, int64_t deadline, int *result);
 
 /* S W: lets other tasks run. */
@@ -37,8 +44,8 @@ HG_API void hg_sleep_until(int64_t deadline);
 /* S W: for loops that neither allocate nor wait: about every 10 us of work. */
 HG_API void hg_safepoint(void);
 
-/* S: around a call that may block the OS thread for long. Inside, no heap access and no other hg_ call. The proc goes
- * to other tasks after about 20 us. */
+/* S: around a call that may block the OS thread for long. Inside, no heap access and no other hg_
+ * call. The proc goes to other tasks after about 20 us. */
 HG_API void hg_block_enter(void);
 /* S W */
 HG_API void hg_block_leave(void);

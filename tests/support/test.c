@@ -70,7 +70,8 @@ void test_child_run(struct test_child *out, unsigned seconds, void (*fn)(void *a
             continue;
         if (got <= 0)
             break;
-        size_t fits = sizeof out->text - 1 - n < (size_t)got ? sizeof out->text - 1 - n : (size_t)got;
+        size_t fits =
+            sizeof out->text - 1 - n < (size_t)got ? sizeof out->text - 1 - n : (size_t)got;
         memcpy(out->text + n, chunk, fits);
         n += fits;
     }

@@ -1,4 +1,5 @@
-/* test_base_cgroup.c: CPU quotas of control groups, read from trees of files as kernels and containers show them. */
+/* test_base_cgroup.c: CPU quotas of control groups, read from trees of files as kernels and
+ * containers show them. */
 #include "base/cgroup.h"
 
 #include <criterion/criterion.h>
@@ -43,10 +44,12 @@ static void put(const char *path, const char *text)
     fclose(f);
 }
 
-#define V2_MOUNT "25 30 0:22 / /proc rw shared:3 - proc proc rw\n" \
-                 "35 24 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
-#define V1_MOUNT(top) "36 35 0:31 / /sys/fs/cgroup/memory rw shared:1 - cgroup cgroup rw,memory\n" \
-                      "37 35 0:32 " top " /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+#define V2_MOUNT                                      \
+    "25 30 0:22 / /proc rw shared:3 - proc proc rw\n" \
+    "35 24 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
+#define V1_MOUNT(top)                                                            \
+    "36 35 0:31 / /sys/fs/cgroup/memory rw shared:1 - cgroup cgroup rw,memory\n" \
+    "37 35 0:32 " top " /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
 
 Test(cgroup, nothing_there, .init = make_root, .fini = remove_root)
 {
@@ -90,7 +93,8 @@ Test(cgroup, version_1, .init = make_root, .fini = remove_root)
     cr_assert_eq(hg__cgroup_cpus(root), 3);
 }
 
-Test(cgroup, version_1_in_a_container_that_sees_its_own_group, .init = make_root, .fini = remove_root)
+Test(cgroup, version_1_in_a_container_that_sees_its_own_group, .init = make_root,
+     .fini = remove_root)
 {
     put("/proc/self/mountinfo", V1_MOUNT("/docker/0123"));
     put("/proc/self/cgroup", "7:cpu,cpuacct:/docker/0123\n");
@@ -98,7 +102,8 @@ Test(cgroup, version_1_in_a_container_that_sees_its_own_group, .init = make_root
     put("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "50000\n");
     cr_assert_eq(hg__cgroup_cpus(root), 3);
     put("/proc/self/cgroup", "7:cpu,cpuacct:/elsewhere\n");
-    cr_assert_eq(hg__cgroup_cpus(root), 3); /* its own folder cannot be seen; the mount's quota still holds */
+    cr_assert_eq(hg__cgroup_cpus(root), 3); /* its own folder cannot be seen; the mount's quota
+                                             * still holds */
 }
 
 Test(cgroup, both_versions_at_once, .init = make_root, .fini = remove_root)
@@ -115,7 +120,8 @@ Test(cgroup, broken_files_count_as_no_quota, .init = make_root, .fini = remove_r
 {
     put("/proc/self/mountinfo", "no dash here\n - \n1 2 3 - cgroup2\n" V2_MOUNT);
     put("/proc/self/cgroup", "garbage\n:\n0::/g\n");
-    static const char *const broken[] = {"", "\n", "abc def\n", "100000\n", "100000 0\n", "-5 100000\n", "0 100000\n"};
+    static const char *const broken[] = {"",           "\n",          "abc def\n", "100000\n",
+                                         "100000 0\n", "-5 100000\n", "0 100000\n"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         put("/sys/fs/cgroup/g/cpu.max", broken[i]);
         cr_assert_eq(hg__cgroup_cpus(root), 0, "\"%s\"", broken[i]);

@@ -1,4 +1,5 @@
-/* test_base_fatal.c: last words and warnings: their texts, the hooks, small stacks; and the formatter under them. */
+/* test_base_fatal.c: last words and warnings: their texts, the hooks, small stacks; and the
+ * formatter under them. */
 #include "base/assert.h"
 #include "base/bits.h"
 #include "base/format.h"
@@ -21,13 +22,13 @@ TestSuite(fatal, .timeout = 60);
 
 /* ---- formatter ---- */
 
-#define SAME(...)                                                              \
-    do {                                                                       \
-        char ours[200], theirs[200];                                           \
-        size_t n = hg__format(ours, sizeof ours, __VA_ARGS__);                 \
-        snprintf(theirs, sizeof theirs, __VA_ARGS__);                          \
+#define SAME(...)                                                                 \
+    do {                                                                          \
+        char ours[200], theirs[200];                                              \
+        size_t n = hg__format(ours, sizeof ours, __VA_ARGS__);                    \
+        snprintf(theirs, sizeof theirs, __VA_ARGS__);                             \
         cr_assert_str_eq(ours, theirs, "\"%s\" instead of \"%s\"", ours, theirs); \
-        cr_assert_eq(n, strlen(theirs));                                       \
+        cr_assert_eq(n, strlen(theirs));                                          \
     } while (0)
 
 Test(fatal, format_agrees_with_printf)
@@ -35,7 +36,8 @@ Test(fatal, format_agrees_with_printf)
     SAME("plain");
     SAME("%d %i %u", -5, INT_MIN, UINT_MAX);
     SAME("%ld %lu %lld %llu", LONG_MIN, ULONG_MAX, LLONG_MIN, ULLONG_MAX);
-    SAME("%hhd %hhu %hd %hu", (signed char)-1, (unsigned char)255, (short)-1, (unsigned short)65535);
+    SAME("%hhd %hhu %hd %hu", (signed char)-1, (unsigned char)255, (short)-1,
+         (unsigned short)65535);
     SAME("%zu %jd %td", SIZE_MAX, INTMAX_MIN, PTRDIFF_MIN);
     SAME("%" PRId64 " %" PRIu64 " %" PRIx64, INT64_MIN, UINT64_MAX, UINT64_C(0xdeadbeef));
     SAME("%x %X %08x %8x| %-8x|", 0xabcu, 0xabcu, 0xabcu, 0xabcu, 0xabcu);
@@ -54,7 +56,8 @@ Test(fatal, format_of_random_numbers)
     for (int i = 0; i < 100000; i++) {
         uint64_t v = hg_rand_next(&r) >> hg_rand_below(&r, 64);
         int width = (int)hg_rand_below(&r, 30), precision = (int)hg_rand_below(&r, 22);
-        SAME("%*.*" PRIu64 "|%0*" PRId64 "|%-*" PRIx64 "|", width, precision, v, width, (int64_t)v, width, v);
+        SAME("%*.*" PRIu64 "|%0*" PRId64 "|%-*" PRIx64 "|", width, precision, v, width, (int64_t)v,
+             width, v);
     }
 }
 
@@ -70,10 +73,12 @@ Test(fatal, format_cuts_what_does_not_fit)
 }
 
 /* Formats that the compiler's own check would refuse, so they come as variables. */
-static const char *volatile odd_formats[] = {"%y %d", "50% of", "%", "%-", "%l", "%.", "%n", "%5.3a"};
+static const char *volatile odd_formats[] = {"%y %d", "50% of", "%",  "%-",
+                                             "%l",    "%.",     "%n", "%5.3a"};
 static const char *volatile no_text;
 
-__attribute__((format(printf, 3, 0))) static size_t call_vformat(char *buf, size_t room, const char *format, ...)
+__attribute__((format(printf, 3, 0))) static size_t call_vformat(char *buf, size_t room,
+                                                                 const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -178,7 +183,8 @@ static void warn_while_hooks_change(void *arg)
     hg__os_thread_join(t);
     hg__log_hook(NULL, NULL);
     HG_CHECK(hg_load_rlx(&calls) > 1000, "only %u calls reached a hook", hg_load_rlx(&calls));
-    HG_CHECK(hg_load_rlx(&mixed) == 0, "%u calls came with the other's argument", hg_load_rlx(&mixed));
+    HG_CHECK(hg_load_rlx(&mixed) == 0, "%u calls came with the other's argument",
+             hg_load_rlx(&mixed));
 }
 
 /* Warnings that find a hook half set go to standard error, so this runs in a child. */
@@ -239,7 +245,9 @@ Test(fatal, assertions_follow_the_level)
 #endif
 #if defined(HG_DEBUG)
     cr_assert_eq(c.signal, SIGABRT);
-    cr_assert(strstr(c.text, "test_base_fatal.c") != NULL && strstr(c.text, "evaluated > 100") != NULL, "%s", c.text);
+    cr_assert(strstr(c.text, "test_base_fatal.c") != NULL &&
+                  strstr(c.text, "evaluated > 100") != NULL,
+              "%s", c.text);
 #else
     cr_assert_eq(c.exit_code, 0);
 #endif
@@ -281,7 +289,8 @@ Test(fatal, the_hook_gets_the_last_words)
     cr_assert_str_eq(c.text, "hedge: the hook fails too\n");
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* their frames are several times as large */
+/* their frames are several times as large */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 static void die_of_overflow(int number)
 {

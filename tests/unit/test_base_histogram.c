@@ -1,4 +1,5 @@
-/* test_base_histogram.c: the bounds of <hedge/histogram.h>, and the small pure headers of base: bits, list, rand. */
+/* test_base_histogram.c: the bounds of <hedge/histogram.h>, and the small pure headers of base:
+ * bits, list, rand. */
 #include "base/bits.h"
 #include "base/list.h"
 #include "base/rand.h"
@@ -23,7 +24,8 @@ static void check_value(int64_t v)
     cr_assert_lt(b, HG_HISTOGRAM_BUCKETS, "%lld", (long long)v);
     int64_t high = hg_histogram_bucket_high(b);
     cr_assert_geq(high, v);
-    cr_assert((double)(high - v) < 0.01 * (double)v || high == v, "%lld stands for %lld", (long long)high, (long long)v);
+    cr_assert((double)(high - v) < 0.01 * (double)v || high == v, "%lld stands for %lld",
+              (long long)high, (long long)v);
     cr_assert_eq(hg_histogram_bucket(high), b);
     if (b > 0)
         cr_assert_lt(hg_histogram_bucket_high(b - 1), v);
@@ -78,10 +80,11 @@ Test(histogram, quantiles_agree_with_sorting)
         double rank = shares[i] * VALUES;
         size_t at = (size_t)rank + ((double)(size_t)rank < rank);
         int64_t exact = values[at > 0 ? at - 1 : 0], got = hg_histogram_quantile(&h, shares[i]);
-        cr_assert(got >= exact && (double)(got - exact) <= 0.01 * (double)exact, "q %f: %lld for %lld", shares[i],
-                  (long long)got, (long long)exact);
+        cr_assert(got >= exact && (double)(got - exact) <= 0.01 * (double)exact,
+                  "q %f: %lld for %lld", shares[i], (long long)got, (long long)exact);
     }
-    cr_assert_eq(hg_histogram_quantile(&h, 1), values[VALUES - 1]); /* never above the largest value */
+    /* never above the largest value */
+    cr_assert_eq(hg_histogram_quantile(&h, 1), values[VALUES - 1]);
 }
 
 Test(histogram, merging_is_adding)

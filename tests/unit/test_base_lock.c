@@ -111,7 +111,8 @@ static void take_both(void *arg)
     hg__unlock(&pair[order[1]]);
 }
 
-static void run_pair(struct test_child *c, enum hg_lock_rank first, enum hg_lock_rank second, int a, int b)
+static void run_pair(struct test_child *c, enum hg_lock_rank first, enum hg_lock_rank second, int a,
+                     int b)
 {
     int order[] = {a, b};
     hg__lock_init(&pair[FIRST], first);

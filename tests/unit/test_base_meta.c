@@ -26,13 +26,15 @@ Test(meta, every_size_is_zero_aligned_and_counted)
         for (int k = 0; k < 3; k++) {
             p[k] = hg__meta_alloc(a, bytes);
             cr_assert_not_null(p[k]);
-            cr_assert_eq((uintptr_t)p[k] % (bytes >= 64 ? 64 : 16), 0, "%zu bytes at %p", bytes, (void *)p[k]);
+            cr_assert_eq((uintptr_t)p[k] % (bytes >= 64 ? 64 : 16), 0, "%zu bytes at %p", bytes,
+                         (void *)p[k]);
             for (size_t i = 0; i < bytes; i++)
                 cr_assert_eq(p[k][i], 0, "byte %zu of %zu", i, bytes);
             memset(p[k], 0xee, bytes);
         }
         cr_assert_eq(hg__meta_bytes(a), 3 * bytes);
-        for (int k = 0; k < 3; k++) /* freed dirty: the next round may get them again and must find zero */
+        for (int k = 0; k < 3; k++) /* freed dirty: the next round may get them again and must find
+                                     * zero */
             hg__meta_free(a, p[k], bytes);
         cr_assert_eq(hg__meta_bytes(a), 0);
     }
@@ -54,7 +56,8 @@ Test(meta, zero_bytes_and_null)
 Test(meta, absurd_sizes_give_null_and_harm_nothing)
 {
     struct hg_meta *a = hg__meta_open();
-    const size_t absurd[] = {SIZE_MAX, SIZE_MAX - 63, (size_t)PTRDIFF_MAX + 1, PTRDIFF_MAX, (size_t)1 << 50};
+    const size_t absurd[] = {SIZE_MAX, SIZE_MAX - 63, (size_t)PTRDIFF_MAX + 1, PTRDIFF_MAX,
+                             (size_t)1 << 50};
     for (size_t i = 0; i < HG_COUNT_OF(absurd); i++)
         cr_assert_null(hg__meta_alloc(a, absurd[i]), "%zu", absurd[i]);
     cr_assert_eq(hg__meta_bytes(a), 0);
@@ -158,7 +161,8 @@ Test(meta, closing_frees_everything)
         if (round == 1)
             before = resident_bytes();
     }
-    cr_assert_lt(resident_bytes(), before + 8 * HG_MIB); /* 10 rounds of 16 MB would be far above it */
+    /* 10 rounds of 16 MB would be far above it */
+    cr_assert_lt(resident_bytes(), before + 8 * HG_MIB);
 }
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -56,7 +56,8 @@ Test(os, sizes_that_cannot_be_are_refused)
     cr_assert_null(hg__os_map(0, page));
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* these have terabytes of shadow already */
+/* these have terabytes of shadow already */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 static void reserve_under_a_limit(void *arg)
 {
     (void)arg;
@@ -226,7 +227,8 @@ static void *look_around(void *arg)
     l->nice_before = getpriority(PRIO_PROCESS, self);
     hg__os_nice(3);
     l->nice_after = getpriority(PRIO_PROCESS, self);
-    for (int i = 0; i < 1000 && strcmp(l->name, "looker") != 0; i++) { /* named by its creator, a little later */
+    /* named by its creator, a little later */
+    for (int i = 0; i < 1000 && strcmp(l->name, "looker") != 0; i++) {
         pthread_getname_np(pthread_self(), l->name, sizeof l->name);
         sched_yield();
     }
@@ -245,8 +247,10 @@ Test(os, threads_take_no_signals_but_faults)
     hg__os_thread_join(t);
     for (int s = 1; s < SIGRTMIN; s++)
         cr_assert_eq(sigismember(&before, s), sigismember(&after, s), "signal %d", s);
-    cr_assert(sigismember(&l.mask, SIGINT) && sigismember(&l.mask, SIGPROF) && sigismember(&l.mask, SIGCHLD));
-    cr_assert_not(sigismember(&l.mask, SIGSEGV) || sigismember(&l.mask, SIGBUS) || sigismember(&l.mask, SIGFPE));
+    cr_assert(sigismember(&l.mask, SIGINT) && sigismember(&l.mask, SIGPROF) &&
+              sigismember(&l.mask, SIGCHLD));
+    cr_assert_not(sigismember(&l.mask, SIGSEGV) || sigismember(&l.mask, SIGBUS) ||
+                  sigismember(&l.mask, SIGFPE));
     cr_assert_str_eq(l.name, "looker");
     cr_assert_eq(l.slack, 1000);
     cr_assert_eq(l.nice_after, l.nice_before + 3 < 19 ? l.nice_before + 3 : 19);

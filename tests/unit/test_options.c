@@ -1,4 +1,5 @@
-/* test_options.c: the environment table: every documented good and bad value, and what is said about the bad ones. */
+/* test_options.c: the environment table: every documented good and bad value, and what is said
+ * about the bad ones. */
 #include "base/bits.h"
 #include "base/options.h"
 
@@ -9,11 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every variable of the table, so that a test starts from none whatever the caller's environment is. */
+/* Every variable of the table, so that a test starts from none whatever the caller's environment
+ * is. */
 static const char *const names[] = {
-    "GOGC",         "HEDGE_GOGC",       "GOMEMLIMIT",  "HEDGE_GOMEMLIMIT", "GOMAXPROCS",
-    "HEDGE_GOMAXPROCS", "HEDGE_PACER",  "HEDGE_ASSIST", "HEDGE_MIN_HEAP",  "HEDGE_HARD_LIMIT",
-    "HEDGE_STACK",  "HEDGE_HUGEPAGES",  "HEDGE_SCHED_SEED", "GODEBUG",     "HEDGEDEBUG",
+    "GOGC",
+    "HEDGE_GOGC",
+    "GOMEMLIMIT",
+    "HEDGE_GOMEMLIMIT",
+    "GOMAXPROCS",
+    "HEDGE_GOMAXPROCS",
+    "HEDGE_PACER",
+    "HEDGE_ASSIST",
+    "HEDGE_MIN_HEAP",
+    "HEDGE_HARD_LIMIT",
+    "HEDGE_STACK",
+    "HEDGE_HUGEPAGES",
+    "HEDGE_SCHED_SEED",
+    "GODEBUG",
+    "HEDGEDEBUG",
 };
 
 static void clear_environment(void)
@@ -44,11 +58,11 @@ static int read_with(const char *name, const char *value)
     return r;
 }
 
-#define GOOD(name, value, field, wanted)                                                                       \
-    do {                                                                                                       \
-        cr_assert_eq(read_with(name, value), 0, "%s=%s: %s", name, value, why);                                \
-        cr_assert(opt.field == (wanted), "%s=%s gives %lld", name, value, (long long)opt.field);               \
-        cr_assert_str_empty(why);                                                                              \
+#define GOOD(name, value, field, wanted)                                                         \
+    do {                                                                                         \
+        cr_assert_eq(read_with(name, value), 0, "%s=%s: %s", name, value, why);                  \
+        cr_assert(opt.field == (wanted), "%s=%s gives %lld", name, value, (long long)opt.field); \
+        cr_assert_str_empty(why);                                                                \
     } while (0)
 
 /* A bad value: reported by name with what was expected, and the default holds. */
@@ -61,7 +75,8 @@ static void bad(const char *name, const char *value, const char *expected)
     cr_assert_arr_eq(&opt, &standard, sizeof opt, "%s=%s changes an option", name, value);
     snprintf(begin, sizeof begin, "%s=\"", name);
     cr_assert_eq(strncmp(why, begin, strlen(begin)), 0, "%s", why);
-    cr_assert(strstr(why, "expected") != NULL && strstr(why, expected) != NULL, "%s=%s: %s", name, value, why);
+    cr_assert(strstr(why, "expected") != NULL && strstr(why, expected) != NULL, "%s=%s: %s", name,
+              value, why);
 }
 
 Test(options, defaults)
@@ -75,10 +90,13 @@ Test(options, defaults)
     cr_assert_eq(opt.min_heap_bytes, 0);
     cr_assert_str_eq(opt.pacer, "max:5");
     cr_assert(opt.assist);
-    cr_assert_not(opt.hard_limit || opt.trace_gc || opt.trace_pacer || opt.check || opt.poison || opt.track_waits);
+    cr_assert_not(opt.hard_limit || opt.trace_gc || opt.trace_pacer || opt.check || opt.poison ||
+                  opt.track_waits);
     cr_assert_eq(opt.hugepages, HG_HUGEPAGES_AUTO);
-    cr_assert(opt.reserve_bytes == 0 && opt.stack_bytes == 0 && opt.sched_seed == 0 && opt.stress == 0);
-    cr_assert(opt.log == NULL && opt.fatal == NULL && opt.limit_passed == NULL && opt.out_of_memory == NULL);
+    cr_assert(opt.reserve_bytes == 0 && opt.stack_bytes == 0 && opt.sched_seed == 0 &&
+              opt.stress == 0);
+    cr_assert(opt.log == NULL && opt.fatal == NULL && opt.limit_passed == NULL &&
+              opt.out_of_memory == NULL);
 }
 
 Test(options, empty_is_unset)
@@ -103,8 +121,9 @@ Test(options, gogc)
         GOOD(forms[i], "-1", gc_percent, -1);
         GOOD(forms[i], "-50", gc_percent, -1);
         GOOD(forms[i], "-2147483648", gc_percent, -1);
-        static const char *const wrong[] = {"OFF", "on", "100%", "+5", " 5", "5 ", "1e3", "2147483648", "-2147483649",
-                                            "-", "0x10", "123456789012345678901234567890"};
+        static const char *const wrong[] = {
+            "OFF", "on",         "100%",        "+5", " 5",   "5 ",
+            "1e3", "2147483648", "-2147483649", "-",  "0x10", "123456789012345678901234567890"};
         for (size_t k = 0; k < HG_COUNT_OF(wrong); k++)
             bad(forms[i], wrong[k], "an integer, or off");
     }
@@ -124,9 +143,25 @@ Test(options, gomemlimit)
         GOOD(forms[i], "1TiB", memory_limit, INT64_C(1) << 40);
         GOOD(forms[i], "9223372036854775807", memory_limit, INT64_MAX);
         GOOD(forms[i], "8388607TiB", memory_limit, INT64_C(8388607) << 40);
-        static const char *const wrong[] = {"1G", "16MB", "-1", " 5MiB", "5 MiB", "5MiB ", "MiB", "B", "1.5GiB", "+1",
-                                            "1mib", "1KiBB", "9223372036854775808", "8388608TiB", "99999999999TiB",
-                                            "123456789012345678901234567890", "unlimited", "OFF", "1PiB"};
+        static const char *const wrong[] = {"1G",
+                                            "16MB",
+                                            "-1",
+                                            " 5MiB",
+                                            "5 MiB",
+                                            "5MiB ",
+                                            "MiB",
+                                            "B",
+                                            "1.5GiB",
+                                            "+1",
+                                            "1mib",
+                                            "1KiBB",
+                                            "9223372036854775808",
+                                            "8388608TiB",
+                                            "99999999999TiB",
+                                            "123456789012345678901234567890",
+                                            "unlimited",
+                                            "OFF",
+                                            "1PiB"};
         for (size_t k = 0; k < HG_COUNT_OF(wrong); k++)
             bad(forms[i], wrong[k], "a size such as 512MiB (B, KiB, MiB, GiB, TiB), or off");
     }
@@ -139,7 +174,8 @@ Test(options, gomaxprocs)
         GOOD(forms[i], "1", procs, 1);
         GOOD(forms[i], "64", procs, 64);
         GOOD(forms[i], "1024", procs, 1024);
-        static const char *const wrong[] = {"0", "-1", "1025", "two", "2.5", "4 ", "123456789012345678901234567890"};
+        static const char *const wrong[] = {
+            "0", "-1", "1025", "two", "2.5", "4 ", "123456789012345678901234567890"};
         for (size_t k = 0; k < HG_COUNT_OF(wrong); k++)
             bad(forms[i], wrong[k], "a number from 1 to 1024");
     }
@@ -171,7 +207,8 @@ Test(options, sizes)
     GOOD("HEDGE_STACK", "16KiB", stack_bytes, 16 * HG_KIB);
     GOOD("HEDGE_STACK", "100000", stack_bytes, 100000u);
     GOOD("HEDGE_STACK", "8MiB", stack_bytes, 8 * HG_MIB);
-    static const char *const wrong[] = {"0", "16383", "8388609", "9MiB", "64K", "123456789012345678901234567890"};
+    static const char *const wrong[] = {"0",    "16383", "8388609",
+                                        "9MiB", "64K",   "123456789012345678901234567890"};
     for (size_t k = 0; k < HG_COUNT_OF(wrong); k++)
         bad("HEDGE_STACK", wrong[k], "a size from 16KiB to 8MiB");
 }
@@ -185,7 +222,8 @@ Test(options, words_and_seed)
     bad("HEDGE_HUGEPAGES", "Always", "auto, always or never");
     GOOD("HEDGE_SCHED_SEED", "0", sched_seed, 0u);
     GOOD("HEDGE_SCHED_SEED", "18446744073709551615", sched_seed, UINT64_MAX);
-    static const char *const wrong[] = {"18446744073709551616", "-1", "0x1", "7 ", "123456789012345678901234567890"};
+    static const char *const wrong[] = {"18446744073709551616", "-1", "0x1", "7 ",
+                                        "123456789012345678901234567890"};
     for (size_t k = 0; k < HG_COUNT_OF(wrong); k++)
         bad("HEDGE_SCHED_SEED", wrong[k], "a number from 0 to 2^64-1");
 }
@@ -224,7 +262,8 @@ Test(options, godebug_is_read_as_go_does)
     bad("GODEBUG", "gctrace=yes", "gctrace=N with an integer N");
     bad("GODEBUG", "gctrace", "gctrace=N with an integer N");
     bad("GODEBUG", "gctrace=", "gctrace=N with an integer N");
-    bad("GODEBUG", "gcpacertrace=1,gctrace=123456789012345678901234567890", "gctrace=N with an integer N");
+    bad("GODEBUG", "gcpacertrace=1,gctrace=123456789012345678901234567890",
+        "gctrace=N with an integer N");
 }
 
 Test(options, hedgedebug)
@@ -273,10 +312,12 @@ Test(options, every_bad_variable_is_named_and_the_others_hold)
     setenv("HEDGEDEBUG", "nope=1", 1);
     cr_assert_eq(read_environment(), -EINVAL);
     cr_assert_eq(opt.procs, 2);
-    cr_assert_str_eq(why, "GOGC=\"x\": expected an integer, or off; "
-                          "GOMEMLIMIT=\"1G\": expected a size such as 512MiB (B, KiB, MiB, GiB, TiB), or off; "
-                          "HEDGEDEBUG=\"nope=1\": expected a known key in place of \"nope\"");
-    for (size_t room = 0; room <= strlen(why) + 1; room++) { /* a short buffer gets the beginning, terminated */
+    cr_assert_str_eq(
+        why, "GOGC=\"x\": expected an integer, or off; "
+             "GOMEMLIMIT=\"1G\": expected a size such as 512MiB (B, KiB, MiB, GiB, TiB), or off; "
+             "HEDGEDEBUG=\"nope=1\": expected a known key in place of \"nope\"");
+    /* a short buffer gets the beginning, terminated */
+    for (size_t room = 0; room <= strlen(why) + 1; room++) {
         char part[512];
         memset(part, '#', sizeof part);
         cr_assert_eq(hg_options_env(&opt, part, room), -EINVAL);
@@ -344,7 +385,8 @@ struct seen {
     size_t n, set, invalid;
 };
 
-static void look(void *arg, const char *name, const char *help, const char *standard, const char *value, bool valid)
+static void look(void *arg, const char *name, const char *help, const char *standard,
+                 const char *value, bool valid)
 {
     struct seen *s = arg;
     cr_assert_lt(s->n, HG_COUNT_OF(names));
