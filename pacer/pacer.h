@@ -14,7 +14,7 @@
  * Quantities (docs/design/pacer.md):  goal = L + (L + S + R) * gc_percent / 100, at least the
  * minimum heap, lowered by the memory limit;  runway = c_hat * W * (1 - u) / u  +  alloc_rate * H;
  * trigger = goal - runway, within [L + 0.7 (goal - L), goal - slack] unless the measured runway
- * needs more.
+ * needs more. Counts above 2^60 are taken for 2^60, negative ones and NaN for 0.
  */
 #ifndef HG_PACER_PACER_H
 #define HG_PACER_PACER_H
