@@ -12,9 +12,9 @@
  *
  * Side tables indexed by address alone (committed as they are touched):
  *   marks   one bit per 16 bytes of heap (64 bytes, one line, per 8 KiB page)
- *   desc    8 bytes per page: see struct hg_heap; 0: no object begins or lies here
- *   spans   the span of a page: for ambiguous words, sweep and statistics; the marker's fast path
- *   never loads it
+ *   desc    8 bytes per page: see hg__desc; 0: no object begins or lies here
+ *   spans   the span of a page (large spans: of their first page): for ambiguous words, sweep and
+ *           statistics; the marker's fast path never loads it
  *
  * Spans. A small span holds `count` slots of one size class and one kind, count <= 512. A large
  * span holds one object.
@@ -22,8 +22,7 @@
  *   DESCRIBED spans hold a 16-bit layout id per slot, growing down from the span's end: ids[-1 - i]
  *
  * Generations. heap->gen is the sweep generation: g. For each span in a central list:
- *   span->gen == g      swept: alloc bits are true, mark bits are clear (until the next cycle
- *   marks)
+ *   span->gen == g      swept: alloc bits are true, mark bits clear until the next cycle marks
  *   span->gen == g - 1  not swept: mark bits say what is live
  * A span in a cache is in no list, is swept by nobody, and keeps the generation of the mutator that
  * took it. Lists are indexed by the parity of their spans' generation, so that opening a generation
@@ -78,9 +77,10 @@ static inline unsigned hg__span_class(unsigned size_class, enum hg_span_kind kin
 
 #define HG_NO_WORD UINT32_MAX
 
-/* Describes one extent of pages: a span, a free run in the page heap, or a chunk of pages in a cache.
- * A run or chunk uses the fields marked (any) only. Structs are recycled and stay structs until the
- * heap is closed. Three cache lines: identity and links, what the owner writes, allocation bits. */
+/* Describes one extent of pages: a span, a free run in the page heap, or a chunk of pages in a
+ * cache. A run or chunk uses the fields marked (any) only. Structs are recycled and stay structs
+ * until the heap is closed. Three cache lines: identity and links, what the owner writes,
+ * allocation bits. */
 struct hg_span {
     _Alignas(64) uintptr_t start; /* (any) */
     size_t bytes;                 /* of all pages */
@@ -156,7 +156,7 @@ struct hg_heap {
     _Atomic int64_t cached_pages;       /* free pages in caches */
     _Atomic int64_t unswept_pages;      /* pages of spans of generation gen - 1 in lists; seq_cst */
     _Atomic uint32_t sweepers;          /* sweeps under way; seq_cst. Note [DONE] in sweep.c */
-    _Atomic uint32_t sweep_cursor;      /* span class where the last unswept span was found: a hint */
+    _Atomic uint32_t sweep_cursor;      /* class where the last unswept span was found: a hint */
     _Atomic uint64_t swept_pages;       /* in all */
     _Atomic uint64_t released_bytes;    /* given back to the kernel, in all */
 };
@@ -176,17 +176,18 @@ struct hg_cache_slot {
     uintptr_t base;        /* address of the word's slot 0 */
     uint16_t *ids;         /* DESCRIBED: where the layout id of slot 0 lies; slot i: ids[-i] */
     struct hg_span *span;  /* NULL: none */
-    uint64_t stash;        /* free slots set aside by hg__cache_stash: marked before they are used */
+    uint64_t stash;        /* free slots set aside by hg__cache_stash, to be marked before use */
     uint32_t size;
     uint32_t spare;
 };
 
 struct hg_cache {
     struct hg_heap *heap;
-    /* Bytes and slots handed out to this cache less those given back unused. Owner writes; the owner
-     * reads and resets. Counted a word at a time. */
+    /* Bytes and slots handed out to this cache less those given back unused. Owner writes; the
+     * owner reads and resets. Counted a word at a time. */
     int64_t alloc_bytes, alloc_slots;
-    /* Pages to carve small spans from, and structs for them. Filled by the page heap. Index: area. */
+    /* Pages to carve small spans from, and structs for them. Filled by the page heap. Index: area.
+     * */
     struct hg_span *chunk[2];
     struct hg_span *structs;
     struct hg_cache_slot slot[HG_SPAN_CLASSES];
@@ -214,8 +215,8 @@ void hg__cache_release(struct hg_cache *c, bool black);
 /* ---- large objects ---- */
 
 /* A span for one object of `size` > HG_SMALL_MAX bytes, invisible to markers (no desc) and to the
- * sweep (in no list) until published. NULL: no memory. span->needs_zero says whether the caller must
- * clear [start, start + bytes) first. */
+ * sweep (in no list) until published. NULL: no memory. span->needs_zero says whether the caller
+ * must clear [start, start + bytes) first. */
 struct hg_span *hg__large_alloc(struct hg_heap *h, size_t size, enum hg_span_kind kind,
                                 uint16_t layout, uint32_t gen);
 /* Makes it visible, marked if black. The mutator may have passed a RESET since hg__large_alloc: it

@@ -55,9 +55,10 @@ static inline struct hg_object hg__find(const struct hg_heap *h, uintptr_t w)
     return o;
 }
 
-static inline struct hg_span *hg__span_of(const struct hg_heap *h, uintptr_t w)
+/* The span of the object that begins at base. */
+static inline struct hg_span *hg__span_of(const struct hg_heap *h, uintptr_t base)
 {
-    return hg_load_acq(&h->spans[(w - h->base) >> HG_PAGE_SHIFT]);
+    return hg_load_acq(&h->spans[(base - h->base) >> HG_PAGE_SHIFT]);
 }
 
 /* Whether slot `index` of s is allocated (Note [MASK]): true at the latest when its address has

@@ -1,0 +1,183 @@
+/* internal.h: what the .c files of alloc/ share, and nobody else includes.
+ *
+ * Who calls whom, top down:
+ *   cache.c  large.c  sweep.c     scavenge.c  verify.c
+ *   span.c (spans: made, found by their pages, dissolved)
+ *   central.c (lists per span class)
+ *   pages.c (extents of pages: taken, put back, given back to the kernel)
+ *   reserve.c (address space and side tables)
+ */
+#ifndef HG_ALLOC_INTERNAL_H
+#define HG_ALLOC_INTERNAL_H
+#include "alloc/alloc.h"
+#include "base/os.h"
+
+/* The two parts of the reservation. */
+enum hg_area { HG_LOW, HG_HIGH, HG_AREAS };
+
+static inline enum hg_area hg__area_of(unsigned kind)
+{
+    return kind == HG_SPAN_LEAF ? HG_HIGH : HG_LOW;
+}
+
+/* Sizes that the hostile build makes tiny, so that their edges are met. */
+#if defined(HG_HOSTILE)
+#define HG_GROW_PAGES  8u  /* pages by which an area grows */
+#define HG_CHUNK_PAGES 3u  /* pages that a cache takes at once */
+#define HG_STRUCTS     2u  /* span structs that a cache takes at once */
+#else
+#define HG_GROW_PAGES  512u
+#define HG_CHUNK_PAGES 32u
+#define HG_STRUCTS     16u
+#endif
+
+#define HG_BLOCK_SHIFT 21 /* a huge page; what scavenging and collapsing work in */
+#define HG_BLOCK_BYTES ((size_t)1 << HG_BLOCK_SHIFT)
+#define HG_BLOCK_PAGES ((uint32_t)(HG_BLOCK_BYTES >> HG_PAGE_SHIFT))
+
+static inline uint32_t hg__page_of(const struct hg_heap *h, uintptr_t p)
+{
+    return (uint32_t)((p - h->base) >> HG_PAGE_SHIFT);
+}
+static inline uintptr_t hg__page_address(const struct hg_heap *h, uint32_t page)
+{
+    return h->base + ((uintptr_t)page << HG_PAGE_SHIFT);
+}
+static inline int64_t hg__bytes_of(uint32_t pages)
+{
+    return (int64_t)((uint64_t)pages << HG_PAGE_SHIFT);
+}
+
+/* ---- lists of spans; the owner of the head serialises all calls ---- */
+
+static inline void hg__span_push(struct hg_span **head, struct hg_span *s)
+{
+    s->prev = NULL;
+    s->next = *head;
+    if (*head != NULL)
+        (*head)->prev = s;
+    *head = s;
+}
+static inline void hg__span_remove(struct hg_span **head, struct hg_span *s)
+{
+    if (s->prev != NULL)
+        s->prev->next = s->next;
+    else
+        *head = s->next;
+    if (s->next != NULL)
+        s->next->prev = s->prev;
+    s->next = s->prev = NULL;
+}
+
+/* ---- page heap (pages.c) ---- */
+
+/* Free runs are kept by size: bins of one size below 32 pages, then 8 bins to a doubling. Runs with
+ * pages that may hold old contents are apart from runs that are all clean. */
+#define HG_EXACT_BINS 32u
+#define HG_BINS       256u
+enum { HG_CLEAN, HG_DIRTY, HG_GROUPS };
+
+struct hg_bins {
+    uint64_t used[HG_BINS / 64]; /* bit i: head[i] is not NULL */
+    struct hg_span *head[HG_BINS];
+};
+
+struct hg_pages {
+    struct hg_lock lock;            /* PAGES: guards all that follows */
+    uint32_t low_end, high_start;   /* as in the heap, in pages */
+    struct hg_bins bins[HG_AREAS][HG_GROUPS];
+    uint64_t *dirty;                /* bit per page, of free pages: may hold old contents */
+    struct hg_span *structs;        /* spare structs, chained by next */
+
+    /* Upkeep of 2 MiB blocks, by address. */
+    _Atomic int32_t *block_live;    /* bytes found live by sweeps; writers: sweepers (relaxed) */
+    _Atomic uint8_t *block_tried;   /* collapsed, or refused; writers: scavenge.c */
+    uint32_t collapse_cursor;       /* block; only the thread that runs collapse steps */
+};
+
+/* An extent of `want` pages, or fewer but at least `min`, as a struct with start, pages and
+ * needs_zero set. NULL: no memory. Counted as mapped, and as nothing else. */
+struct hg_span *hg__pages_take(struct hg_heap *h, enum hg_area area, uint32_t min, uint32_t want);
+/* Puts an extent back, contents unknown. Its mark bits are clear, its desc entries 0. The struct
+ * goes with it. Counts it as free; the caller has taken it off what it was counted as. Cannot fail.
+ * */
+void hg__pages_put(struct hg_heap *h, struct hg_span *s);
+/* A chain of up to n spare structs. NULL: no memory. */
+struct hg_span *hg__structs_take(struct hg_heap *h, unsigned n);
+void hg__structs_put(struct hg_heap *h, struct hg_span *chain);
+/* Takes pages with old contents, at most one block's and at most `most`, out of the largest run
+ * that has any. NULL: none is left. Counted as nothing. */
+struct hg_span *hg__pages_take_dirty(struct hg_heap *h, uint32_t most);
+/* Puts an extent back whose pages the kernel has: clean. Counted as nothing. */
+void hg__pages_put_clean(struct hg_heap *h, struct hg_span *s);
+
+unsigned hg__pages_bin(uint32_t pages);
+static inline bool hg__page_dirty(const struct hg_pages *p, uint32_t page)
+{
+    return (p->dirty[page / 64] >> (page % 64) & 1) != 0;
+}
+
+/* ---- spans (span.c) ---- */
+
+/* Marks of word w's existing slots. */
+static inline uint64_t hg__word_slots(const struct hg_span *s, uint32_t w)
+{
+    uint32_t left = s->count - w * 64;
+    return left >= 64 ? UINT64_MAX : ((uint64_t)1 << left) - 1;
+}
+static inline uint32_t hg__span_words(const struct hg_span *s)
+{
+    return ((uint32_t)s->count + 63) / 64;
+}
+
+/* A small span from the cache's pages, visible, empty, in no list. NULL: no memory. */
+struct hg_span *hg__span_new(struct hg_cache *c, unsigned span_class, uint32_t gen);
+/* Sets the span's entries in spans and desc. Requires: all fields but links are set. */
+void hg__span_show(struct hg_heap *h, struct hg_span *s);
+/* Dissolves an empty span: no entry, pages back to the page heap. Requires: marks clear, no list.
+ * */
+void hg__span_free(struct hg_heap *h, struct hg_span *s);
+/* Gives the chunks and structs of a cache back to the page heap. */
+void hg__chunks_release(struct hg_cache *c);
+
+/* ---- central lists (central.c) ---- */
+
+enum hg_fill { HG_PARTIAL, HG_FULL, HG_FILLS };
+
+struct hg_central {
+    _Alignas(64) struct hg_lock lock;  /* CENTRAL: guards what follows */
+    uint32_t gen;                      /* the generation for which unswept pages are counted */
+    _Atomic uint32_t listed[2];        /* spans listed, by parity; read without lock as a hint */
+    int64_t pages[2];                  /* pages listed, by parity */
+    struct hg_span *list[2][HG_FILLS]; /* by parity of the spans' generation */
+};
+
+static inline struct hg_central *hg__central_of(const struct hg_heap *h, const struct hg_span *s)
+{
+    return &h->central[hg__span_class(s->size_class, (enum hg_span_kind)s->kind)];
+}
+
+void hg__central_init(struct hg_heap *h);
+/* Opens generation `gen` for one class: spans of gen - 1 in its lists count as unswept from now on.
+ * */
+void hg__central_open(struct hg_heap *h, struct hg_central *c, uint32_t gen);
+/* Lists a span by its generation. Takes CENTRAL. The span is not the caller's any more. */
+void hg__central_push(struct hg_heap *h, struct hg_span *s, enum hg_fill fill);
+/* Takes a span of generation `gen` off the list, or NULL. Takes CENTRAL. */
+struct hg_span *hg__central_pop(struct hg_heap *h, struct hg_central *c, uint32_t gen,
+                                enum hg_fill fill);
+
+/* ---- sweep (sweep.c) ---- */
+
+/* Sweeps a span of generation gen - 1 that the caller has taken off its list: alloc bits are what
+ * was marked, marks are clear, gen is `gen`. Returns live slots. */
+uint32_t hg__sweep_span(struct hg_heap *h, struct hg_span *s, uint32_t gen);
+/* Lists a swept span, or dissolves it if nothing in it lives. */
+void hg__sweep_file(struct hg_heap *h, struct hg_span *s);
+/* As hg__sweep_some, from generation gen - 1 into gen. */
+size_t hg__sweep_into(struct hg_heap *h, uint32_t gen, size_t pages);
+/* Brackets taking spans off unswept lists and sweeping them. Note [DONE] in sweep.c. */
+void hg__sweep_enter(struct hg_heap *h);
+void hg__sweep_leave(struct hg_heap *h, size_t pages);
+
+#endif
