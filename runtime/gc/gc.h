@@ -85,7 +85,7 @@ struct hg_gc {
     struct hg_cycle *cycles;       /* ring of HG_CYCLES_KEPT */
     uint64_t cycle_count, forced_count, overshoot_count;
     double worst_over_goal;
-    int64_t peak, mark_wall, cycle_wall;
+    int64_t peak, mark_wall, cycle_wall, gc_cpu;
 
     /* Configuration. */
     bool check, hard_limit, trace_gc, trace_pacer;
@@ -108,6 +108,23 @@ uint64_t hg__gc_request(struct hg_gc *g);
 void hg__gc_wait(struct hg_gc *g, uint64_t number);
 
 /* ---- marking (mark.c, stacks.c) ---- */
+
+#define HG_MARK_RING 16u
+/* One slice of tracing; the public hg_tracer of trace callbacks. Owner: the worker. */
+struct hg_tracer {
+    struct hg_mutator *m;
+    struct hg_heap *heap;
+    const struct hg_layout_info *layouts;
+    uintptr_t ring[HG_MARK_RING]; /* objects whose lines are on their way */
+    unsigned head, count;
+    int64_t bytes;                /* scanned in this slice */
+    int64_t marked;               /* bytes found live */
+    /* The verifier's: is given each reference instead of its being marked. */
+    void (*instead)(struct hg_tracer *t, const struct hg_object *o, bool ambiguous);
+    void *instead_arg;
+};
+/* Gives every reference of an object to the tracer. */
+void hg__trace_object(struct hg_tracer *t, const struct hg_object *o);
 
 enum hg_work_kind { HG_WORK_SLICE, HG_WORK_IDLE, HG_WORK_ASSIST };
 /* Marks until `until` (CLOCK_MONOTONIC), or `bytes` of scan work are done, or nothing is left to see; in IDLE also until
@@ -151,6 +168,8 @@ void hg__pace_grew(struct hg_gc *g, int64_t bytes);
 
 /* ---- roots (roots.c), verifier (verify.c) ---- */
 void hg__roots_init(struct hg_gc *g);
+int hg__root_add(struct hg_gc *g, void *slot, size_t n);
+int hg__root_remove(struct hg_gc *g, void *slot);
 void hg__roots_scan(struct hg_gc *g);
 void hg__roots_each(struct hg_gc *g, void (*fn)(void *arg, uintptr_t lo, uintptr_t hi, const char *what), void *arg);
 void hg__roots_fini(struct hg_gc *g);

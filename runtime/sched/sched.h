@@ -46,75 +46,104 @@ struct hg_proc;
 struct hg_thread;
 struct hg_sched;
 
+/* Callee-saved registers that hg_block_enter keeps, as they may be the only holders of references. */
+#if defined(__x86_64__)
+#define HG_REGION_REGS 6
+#else
+#define HG_REGION_REGS 20
+#endif
+
+/* The order of fields is by cache line: the first two lines are all that a switch touches. */
 struct hg_tcb {
     struct hg_stack stack;          /* first */
     _Atomic uint32_t state;         /* enum hg_task_state; writer: the owner */
-    uint32_t slot;                  /* index in the registry; constant */
+    uint32_t timed;                 /* the park under way has armed `timer`; owner */
     struct hg_tcb *next;            /* link of the one queue that holds it */
+    /* The park under way: ticket * 8 + enum hg_wake; a waker wins by cas from (ticket, NONE). Never reset: tickets of an
+     * earlier task in this control block must not match. */
+    _Atomic uint64_t wait;
+    void *wait_winner;              /* the wait record whose waker won; written by the winner before it readies */
+
+    struct hg_timer_node timer;     /* deadline of the park, or the sleep */
+    const char *why;                /* where it waits, for reports; static string */
+    int64_t since;                  /* runnable since (track_waits); owner */
+    struct hg_proc *proc;           /* REGION: where it came from; RUNNABLE (track_waits): who made it ready, or NULL */
+    int64_t proc_mark_ns;           /* that proc's marking time when it became runnable (blame) */
+
     struct hg_sched *sched;
-    int (*fn)(void *);
+    int (*fn)(void *);              /* one of these two; the other is NULL */
+    void (*body)(void *);
     void *arg;                      /* a root: the control block is scanned with the stack */
     void *handle;                   /* heap object to publish the result in, or NULL; a root */
     uint64_t id;
-    char name[32];
+    uintptr_t low;                  /* lowest sp seen at a switch since the last trim; owner */
+    struct hg_tcb *gc_next;         /* waiting for a cycle; the collector's (COLLECT) */
 
-    /* The park under way. wait: ticket * 8 + enum hg_wake; a waker wins by cas from (ticket, NONE). */
-    _Atomic uint64_t wait;
-    void *wait_winner;              /* the wait record whose waker won; written by the winner before it readies */
-    struct hg_timer_node timer;     /* deadline of the park, or the sleep */
-    const char *why;                /* where it waits, for reports; static string */
-    int64_t since;                  /* runnable or waiting since (only tracked when asked, or for reports) */
-    int64_t proc_mark_ns;           /* the proc's marking time when it became runnable (blame) */
-
-    struct hg_tcb *gc_next;         /* waits for a cycle: list and number wanted; COLLECT lock */
-    uint64_t gc_wanted, gc_ticket;
-
+    uint64_t gc_wanted, gc_ticket;  /* number of that cycle; ticket of the park */
+    uint32_t slot;                  /* index in the registry; constant */
+    uint32_t stack_class;           /* index of its pool; constant */
     struct hg_thread *thread;       /* REGION: the thread inside */
-    struct hg_proc *region_proc;    /* REGION: the proc it came from, and its state word */
-    uint32_t region_word;
-    size_t stack_bytes;             /* pool class */
+    uint32_t region_word;           /* REGION: the state word that its proc was left with */
+    uintptr_t region_regs[HG_REGION_REGS]; /* REGION: roots; else 0 */
+    char name[32];
 };
 
 /* ---- procs and threads ---- */
 
 #define HG_RUNQ 256 /* ring of a proc; what does not fit goes to the global queue, half of the ring at once */
 
+/* The key is kept beside the node, so that sifting reads no other task's memory. */
+struct hg_timer_entry {
+    int64_t when;
+    struct hg_timer_node *node;
+};
 struct hg_timers {
     struct hg_lock lock;           /* TIMERS */
-    struct hg_timer_node **heap;   /* 4-ary, by when; lock */
-    uint32_t n, room;
-    _Atomic int64_t next;          /* heap[0]->when or INT64_MAX; writer: under lock; readers: anyone, a hint */
+    uint32_t n, room;              /* lock */
+    struct hg_timer_entry *heap;   /* 4-ary, by when; lock */
+    _Atomic int64_t next;          /* heap[0].when or INT64_MAX; writer: under lock; readers: anyone, a hint */
 };
 
 struct hg_proc {
     struct hg_mutator mut;         /* first: hg__self() is the current proc's mutator */
     struct hg_sched *sched;
-    struct hg_thread *thread;      /* who runs it; NULL: idle and without a thread */
+    struct hg_thread *thread;      /* who runs it; owner of the proc */
     struct hg_tcb *current;        /* owner; NULL: on the scheduler stack */
+    /* Writer: owner. The task of this proc that is in a blocking region; the monitor may then hand the proc on. */
+    _Atomic(struct hg_tcb *) region;
     _Atomic(struct hg_tcb *) runnext;
     _Atomic uint32_t head, tail;   /* head: owner and thieves (cas acq_rel); tail: owner (release) */
     _Atomic(struct hg_tcb *) ring[HG_RUNQ];
     struct hg_timers timers;
     struct hg_tcb *free_tasks;     /* pool of default stacks; owner */
     uint32_t free_count;
-    _Atomic uint32_t tick;         /* bumped by every switch to a task; writer: owner; reader: monitor */
-    _Atomic uint32_t idle;         /* 1: in the idle list; SCHED lock */
-    _Atomic uint32_t wake;         /* its thread sleeps on this; writers: wakers */
+    uint32_t until_global;         /* rounds until the global queue is looked at first; owner */
+    _Atomic uint32_t tick;         /* bumped when a time slice begins; writer: owner; reader: monitor */
+    bool spinning;                 /* counted in sched->spinning; owner, or its waker before it wakes */
+    bool must_spin;                /* it saw work elsewhere: it may spin beyond the limit; owner */
+    _Atomic uint32_t idle;         /* 1: in the idle list; writers: under SCHED */
+    _Atomic uint32_t wake;         /* its thread sleeps on this; enum hg_proc_wake in proc.c */
     struct hg_proc *idle_next;     /* SCHED */
-    struct hg_rand rand;
-    int64_t slice_end_tick;
-    _Atomic uint64_t switches, steals, started;
+    struct hg_rand rand;           /* owner */
+    uint64_t id_next, id_end;      /* ids of tasks not used yet; owner */
+    int64_t clock;                 /* last reading of the clock for timers, and when, in processor ticks; owner */
+    uint64_t clock_ticks;
+    _Atomic uint64_t switches, steals, started, ended; /* writer: owner */
     _Atomic int64_t marked_ns;     /* marking slices run here, in all; writer: owner (gc); blame */
 };
 
 struct hg_thread {
     struct hg_sched *sched;
-    struct hg_proc *proc;          /* what it runs; NULL: none */
+    struct hg_proc *proc;          /* what it runs; NULL: none. Written by the owner, or by who wakes it */
     pthread_t handle;
     uintptr_t sched_sp;            /* top of its scheduler stack */
+    uintptr_t exit_sp;             /* resuming this ends the thread */
     void *stack_lo;
     size_t stack_bytes;
-    _Atomic uint32_t wake;         /* sleeps on this when it has no proc */
+    void *fiber;                   /* ThreadSanitizer's */
+    void *alt_stack;               /* of the overflow reporter, or NULL */
+    _Atomic uint32_t wake;         /* sleeps on this while it has no proc; waker: store 1 (release) after proc */
+    _Atomic uint32_t ended;        /* 1: may be joined; writer: the thread */
     struct hg_thread *next, *all_next; /* idle list, all threads; SCHED */
 };
 
@@ -131,36 +160,52 @@ struct hg_sched_hooks {
     void *tick_arg;
 };
 
+/* Stacks of one size: class 0 is the default size, class i is 16 KiB << (i - 1). STACKS. */
+#define HG_STACK_CLASSES 11
+struct hg_stack_class {
+    size_t bytes;                  /* constant */
+    struct hg_tcb *free;           /* by next */
+    uintptr_t at, end;             /* what is not carved yet of the newest slab */
+};
+
 struct hg_sched {
     struct hg_world *world;
     struct hg_sched_hooks hooks;
     _Atomic uint32_t background;   /* not 0: the collector has work for procs; writer: driver (seq_cst); readers: procs */
     struct hg_proc **procs;        /* constant after start */
     int nprocs;
+    int max_threads;               /* with so many threads, blocking regions keep their procs; set before start */
     size_t stack_bytes;            /* default stack of a task */
     uint64_t seed;                 /* HEDGE_SCHED_SEED; 0: off */
     bool track_waits;
     bool deadlock_report;          /* nothing outside can wake a task: hg_run */
+    bool left_behind;              /* hg__sched_stop gave threads up; writer: it */
 
-    struct hg_lock lock;           /* SCHED: global queue, idle lists, counts of threads */
+    struct hg_lock lock;           /* SCHED: global queue, idle lists, threads */
     struct hg_tcb *global_head, *global_tail;
-    _Atomic uint32_t global_count; /* writer: under lock; readers: hint */
     struct hg_proc *idle_procs;
-    _Atomic uint32_t idle_count, spinning;
     struct hg_thread *idle_threads, *threads;
-    _Atomic uint32_t stopping;
+    int thread_count, idle_thread_count;
+    _Atomic uint32_t global_count; /* writers: under lock; readers: hint */
+    _Atomic uint32_t stopping;     /* writer: hg__sched_stop */
+    _Atomic uint32_t live_threads; /* of procs and regions; hg__sched_stop sleeps on it */
     _Atomic uint32_t regions;      /* tasks in blocking regions */
     _Atomic uint32_t outside_waits;/* tasks that something outside the scheduler will wake (the collector) */
+    /* Writers: procs, idle_count under lock. Read by every hg__ready. See Note [WAKE] in proc.c. */
+    _Alignas(64) _Atomic uint32_t idle_count;
+    _Atomic uint32_t spinning;
 
-    struct hg_lock stacks_lock;    /* STACKS: slabs, registry, global pools */
+    _Alignas(64) struct hg_lock stacks_lock; /* STACKS: slabs, registry, global pools */
     struct hg_tcb **registry[256]; /* registry[i >> 12][i & 4095]: control blocks, never freed before stop */
     _Atomic uint32_t registered;   /* how many; release after the entry is written */
-    struct hg_tcb *free_tasks;     /* global pool of default stacks, by next; lock */
+    struct hg_stack_class classes[HG_STACK_CLASSES];
+    struct hg_slab *slabs;
+    uint32_t trim_at;              /* registry cursor of hg__stack_trim; driver */
     _Atomic uint64_t next_id;
-    _Atomic uint64_t tasks;        /* living */
-    _Atomic int64_t stack_bytes_used; /* address space of living tasks' stacks that may be resident: the pacer's S */
+    _Atomic uint64_t posted;       /* tasks started from outside */
+    _Atomic int64_t stack_bytes_used; /* bytes of stacks, in whole pages, that were seen in use and not trimmed since */
     pthread_t monitor;
-    _Atomic uint32_t monitor_wake;
+    _Atomic uint32_t monitor_wake; /* the monitor sleeps on this; enum in monitor.c */
 };
 
 /* ---- start, stop (proc.c) ---- */
@@ -169,9 +214,12 @@ struct hg_sched {
 int hg__sched_init(struct hg_sched *s, struct hg_world *w, int procs, size_t stack_bytes, uint64_t seed);
 int hg__sched_start(struct hg_sched *s);
 /* Stops all procs where they are between two tasks, ends the threads. Tasks that remain are dropped where they wait.
- * Caller: not a task. */
-void hg__sched_stop(struct hg_sched *s);
+ * Caller: not a task. False: threads had to be given up (in a blocking region, or in a task that reaches no safepoint
+ * for a second): the runtime's memory must stay, and hg__sched_fini leaves it. */
+bool hg__sched_stop(struct hg_sched *s);
 void hg__sched_fini(struct hg_sched *s);
+/* Living tasks; exact when none starts or ends meanwhile, else never too few of those that live throughout. */
+uint64_t hg__sched_tasks(const struct hg_sched *s);
 
 /* ---- running tasks (proc.c) ---- */
 
@@ -206,27 +254,32 @@ _Noreturn void hg__park_from_scheduler(struct hg_proc *p, uint64_t ticket, int64
 
 /* The running task of the calling thread; NULL outside of tasks. */
 struct hg_tcb *hg__task_self(void);
-/* A new runnable task from outside any task. 0 or -EAGAIN. */
-int hg__task_post(struct hg_sched *s, int (*fn)(void *), void *arg);
+/* A new runnable detached task from outside any task. 0 or -EAGAIN. */
+int hg__task_post(struct hg_sched *s, void (*fn)(void *), void *arg);
 /* Registry: the i-th control block ever made (i < registered), whatever its state now. */
 static inline struct hg_tcb *hg__task_at(struct hg_sched *s, uint32_t i) { return s->registry[i >> 12][i & 4095]; }
-/* A control block with its stack, or NULL; back to the pool. */
-struct hg_tcb *hg__stack_get(struct hg_sched *s, struct hg_proc *p, size_t stack_bytes);
-void hg__stack_put(struct hg_sched *s, struct hg_proc *p, struct hg_tcb *t);
-/* Bytes of a task's stack that count in the pacer: from its sp to hi. */
+/* What a scan of all stacks would read, for the pacer: from sp to hi, estimated from a sample. Driver or monitor. */
 int64_t hg__stack_scannable(struct hg_sched *s);
-/* Background: gives deep pages of pooled and parked stacks back, at most `n` stacks. Returns how many. */
+/* Gives deep pages of pooled and parked stacks back, at most `n` stacks (n <= 64). Returns how many. Driver only, while
+ * the phase is OFF: it makes a handshake. */
 int hg__stack_trim(struct hg_sched *s, int n);
 
 /* ---- timers (timer.c) ---- */
 
+/* t is not armed, and no other call arms or stops it meanwhile. On a scheduler stack or a thread's own. */
 void hg__timer_arm(struct hg_proc *p, struct hg_timer_node *t, int64_t when);
 /* True: it was armed and will not fire; false: it fired, is firing, or was not armed. */
 bool hg__timer_stop(struct hg_timer_node *t);
-/* Fires what is due on p (also called by thieves for another proc's heap); returns when the next is due. */
+/* Fires what is due on p, a bounded number (also called by thieves for another proc's heap); returns when the next is
+ * due. The caller is a proc on its scheduler stack. */
 int64_t hg__timers_run(struct hg_proc *p, int64_t now);
+
+/* ---- reports (report.c) ---- */
 
 /* Every task, its state and where it waits, to standard error or the log hook (any thread; racy but safe). */
 void hg__task_dump(struct hg_sched *s);
+/* Installs the reporter of stack overflows for the whole process: threads of schedulers that start later get alternate
+ * signal stacks. Faults that are none go to the handler that was there before. 0 or -errno. */
+int hg__stack_report_install(void);
 
 #endif

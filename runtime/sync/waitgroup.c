@@ -28,7 +28,7 @@ struct group {
     uintptr_t spare;
 };
 _Static_assert(sizeof(struct group) == sizeof(hg_waitgroup), "its words hold one");
-_Static_assert(_Alignof(struct group) <= _Alignof(hg_waitgroup), "it is aligned for a struct group");
+_Static_assert(_Alignof(struct group) <= _Alignof(hg_waitgroup), "aligned for one");
 
 static inline struct group *group_of(hg_waitgroup *g)
 {

@@ -1,0 +1,296 @@
+/* cycle.c: the driver: walks the phases of a cycle. No mutator ever waits for another one.
+ *
+ *   0  OFF     the last cycle's sweeping is finished
+ *   1  ROOTS   handshake NOP, twice: after the first every store runs the barrier; after the second every store in
+ *              flight has also read its old value after the last store without barrier (with one NOP an object is lost)
+ *   2  ROOTS   global roots; handshake SCAN: every mutator has scanned its own stack, and allocates black from there on
+ *   3  MARK    procs scan parked stacks and trace
+ *   4  MARK    no work is seen: handshake FLUSH until a round was clean (term.c)
+ *   5  WEAK_PENDING, then WEAK, by compare-and-swap (term.c)
+ *   6  WEAK    the places of weak references, finalizers, ephemerons and cleanups, in this order: dead weak values; then
+ *              what finalizers reach is marked, and they are queued; then dead weak keys; then cleanups. The verifier,
+ *              when asked for, compares the marking with a second, independent trace
+ *   7  OFF     handshake NOP: nobody shades any more
+ *   8  OFF     handshake RESET, which opens the new sweep generation: every mutator has given its spans back and
+ *              allocates white in the new generation
+ *   9  OFF     sweeping: by allocations, in the background, in proportion
+ *
+ * Rejected: one NOP and an exchange in the barrier (dearer stores, and a second clean round); deriving a mutator's colour
+ * from the phase (it is black from its own SCAN to its own RESET, whatever the phase word says).
+ *
+ * The driver sleeps on driver_wake: for a trigger, a request, quiet marking, finished sweeping, the periodic cycle.
+ */
+#include "runtime/gc/gc.h"
+#include "runtime/trace/trace.h"
+#include <errno.h>
+
+#define PERIOD_NS    INT64_C(120000000000) /* a cycle at least every two minutes */
+#define UPKEEP_NS    INT64_C(100000000)
+#define SCAVENGE     ((size_t)4 << 20)     /* given back per upkeep step at most: 40 MiB/s */
+#define COLLAPSE_NS  INT64_C(600000000)    /* one huge page (6 ms) each: 1 % of a core */
+
+void hg__gc_wake_driver(struct hg_gc *g)
+{
+    hg_add_sc(&g->driver_wake, 1u);
+    hg__os_wake(&g->driver_wake, 1);
+}
+
+static void set_phase(struct hg_gc *g, enum hg_phase phase)
+{
+    hg_store_sc(&g->world->phase, (uint32_t)phase);
+}
+
+/* hg_i_marking counts the runtimes between ROOTS and OFF; seq_cst with the phase: a store that reads 0 begins before the
+ * first NOP is answered. */
+static void count_marking(int by)
+{
+    __atomic_add_fetch(&hg_i_marking, (uint32_t)by, __ATOMIC_SEQ_CST);
+}
+
+/* ---- requests and waiters ---- */
+
+uint64_t hg__gc_request(struct hg_gc *g)
+{
+    hg__lock(&g->collect.lock);
+    uint64_t number = (uint64_t)hg_load_rlx(&g->world->cycle) + 1;
+    if (g->collect.wanted < number)
+        g->collect.wanted = number;
+    hg__unlock(&g->collect.lock);
+    hg__gc_wake_driver(g);
+    return number;
+}
+
+static void commit_wait(void *arg)
+{
+    struct hg_gc *g = arg;
+    hg__unlock(&g->collect.lock);
+}
+
+static void wait_task(struct hg_gc *g, struct hg_tcb *t, uint64_t number)
+{
+    hg__lock(&g->collect.lock);
+    if (hg_load_acq(&g->finished) >= number) {
+        hg__unlock(&g->collect.lock);
+        return;
+    }
+    t->gc_wanted = number;
+    t->gc_ticket = hg__park_begin(t);
+    t->gc_next = g->collect.waiters;
+    g->collect.waiters = t;
+    hg_add_sc(&g->sched->outside_waits, 1u);
+    hg__park(t, t->gc_ticket, HG_FOREVER, commit_wait, g, "collection");
+}
+
+void hg__gc_wait(struct hg_gc *g, uint64_t number)
+{
+    struct hg_tcb *t = hg__task_self();
+    if (t != NULL && t->sched == g->sched) {
+        wait_task(g, t, number);
+        return;
+    }
+    for (;;) {
+        uint32_t seen = hg_load_acq(&g->finished_word);
+        if (hg_load_acq(&g->finished) >= number || hg_load_acq(&g->stopping))
+            return;
+        hg__os_wait(&g->finished_word, seen, INT64_MAX);
+    }
+}
+
+/* The cycle is marked and swept: wakes who waits for it. */
+static void finish(struct hg_gc *g)
+{
+    uint64_t number = hg_load_rlx(&g->world->cycle);
+    if (hg_load_rlx(&g->finished) == number)
+        return;
+    int64_t now = hg__os_now();
+    hg__lock(&g->pacer_lock);
+    g->now.swept_ns = now;
+    if (g->cycle_count != 0)
+        g->cycles[(g->cycle_count - 1) % HG_CYCLES_KEPT].swept_ns = now;
+    hg__unlock(&g->pacer_lock);
+    hg_store_sc(&g->sched->background, 0u);
+    hg__lock(&g->collect.lock);
+    hg_store_rel(&g->finished, number);
+    struct hg_tcb **link = &g->collect.waiters, *ready = NULL;
+    while (*link != NULL) {
+        struct hg_tcb *t = *link;
+        if (t->gc_wanted > number) {
+            link = &t->gc_next;
+            continue;
+        }
+        *link = t->gc_next;
+        t->gc_next = ready;
+        ready = t;
+    }
+    hg__unlock(&g->collect.lock);
+    while (ready != NULL) {
+        struct hg_tcb *t = ready;
+        ready = t->gc_next;
+        hg_sub_sc(&g->sched->outside_waits, 1u);
+        if (hg__park_claim(t, t->gc_ticket, HG_WAKE_VALUE))
+            hg__ready(t, false);
+    }
+    hg_add_sc(&g->finished_word, 1u);
+    hg__os_wake(&g->finished_word, INT32_MAX);
+}
+
+/* ---- the cycle ---- */
+
+/* Phase 0, and for whoever waits for a whole cycle: the driver sweeps what is left itself. */
+static void finish_sweep(struct hg_gc *g)
+{
+    struct hg_heap *h = g->world->heap;
+    while (!hg__sweep_done(h)) {
+        uint32_t seen = hg_load_sc(&g->driver_wake);
+        if (hg__sweep_some(h, 64) == 0 && !hg__sweep_done(h))
+            hg__os_wait(&g->driver_wake, seen, hg_in(100000)); /* others are at their last spans */
+    }
+    finish(g);
+}
+
+static void begin(struct hg_gc *g)
+{
+    hg__lock(&g->collect.lock);
+    g->forced = g->collect.wanted > hg_load_rlx(&g->world->cycle);
+    hg_add_sc(&g->world->cycle, 1u);
+    hg__unlock(&g->collect.lock);
+    hg__pace_cycle_start(g);
+}
+
+static void abandon(struct hg_gc *g)
+{
+    set_phase(g, HG_PHASE_OFF);
+    count_marking(-1);
+}
+
+static void check(struct hg_gc *g)
+{
+    hg__handshake(g->world, HG_REQ_HOLD);
+    hg__gc_check(g);
+    hg__handshake_release(g->world);
+}
+
+static void run_cycle(struct hg_gc *g)
+{
+    struct hg_world *w = g->world;
+    finish_sweep(g); /* 0 */
+    begin(g);
+    set_phase(g, HG_PHASE_ROOTS); /* 1 */
+    count_marking(+1);
+    hg__handshake(w, HG_REQ_NOP);
+    hg__handshake(w, HG_REQ_NOP);
+    hg__roots_scan(g); /* 2 */
+    hg__handshake(w, HG_REQ_SCAN);
+    hg__stacks_begin(g);
+    hg__pace_scanned(g);
+    set_phase(g, HG_PHASE_MARK); /* 3 */
+    hg_store_sc(&g->sched->background, 1u);
+    hg__sched_wake(g->sched, g->sched->nprocs);
+    hg__gc_terminate(g); /* 4, 5 */
+    if (hg_load_acq(&g->stopping)) {
+        abandon(g);
+        return;
+    }
+    if (g->check)
+        check(g); /* 6 */
+    hg__pace_cycle_end(g);
+    set_phase(g, HG_PHASE_OFF); /* 7 */
+    count_marking(-1);
+    hg__handshake(w, HG_REQ_NOP);
+    hg__handshake(w, HG_REQ_RESET); /* 8 */
+    if (g->trace_gc)
+        hg__trace_cycle(&g->now, g->opened_at, g->gc_cpu, g->sched->nprocs);
+    hg__grey_trim(w);
+    hg__sched_wake(g->sched, g->sched->nprocs); /* 9 */
+}
+
+/* ---- the driver's thread ---- */
+
+static bool due(struct hg_gc *g, int64_t now)
+{
+    hg__lock(&g->collect.lock);
+    bool wanted = g->collect.wanted > hg_load_rlx(&g->world->cycle);
+    hg__unlock(&g->collect.lock);
+    bool triggered = hg_xchg_acqrel(&g->triggered, 0u) != 0;
+    g->periodic = !wanted && !triggered && hg_load_rlx(&g->trigger) != HG_PACER_NO_GOAL &&
+                  now - hg_load_rlx(&g->last_end) >= PERIOD_NS;
+    return wanted || triggered || g->periodic;
+}
+
+/* Whether somebody waits for the sweep, so that the driver does it itself. */
+static bool sweep_wanted(struct hg_gc *g)
+{
+    hg__lock(&g->collect.lock);
+    bool yes = g->collect.waiters != NULL || g->forced;
+    hg__unlock(&g->collect.lock);
+    return yes;
+}
+
+/* Gives memory back and collapses full blocks, a little at a time. Returns whether there is more to do. */
+static bool upkeep(struct hg_gc *g, int64_t now, int64_t *collapsed_at)
+{
+    struct hg_heap *h = g->world->heap;
+    int64_t goal = hg_load_rlx(&g->goal), mapped = hg_load_rlx(&h->mapped_bytes);
+    int64_t limit = g->pacer.config.memory_limit;
+    int64_t keep = goal == HG_PACER_NO_GOAL ? mapped : goal + goal / 10;
+    if (limit != INT64_MAX && keep > limit - limit / 20)
+        keep = limit - limit / 20;
+    bool more = false;
+    if (mapped > keep && hg_load_rlx(&h->free_bytes) > 0)
+        more = hg__scavenge(h, hg_min_size(SCAVENGE, (size_t)(mapped - keep))) != 0;
+    if (now - *collapsed_at >= COLLAPSE_NS) {
+        more |= hg__collapse_step(h);
+        *collapsed_at = now;
+    }
+    more |= hg__stack_trim(g->sched, 100) != 0;
+    return more;
+}
+
+static void rest(struct hg_gc *g, uint32_t seen, int64_t *collapsed_at)
+{
+    int64_t now = hg__os_now();
+    bool swept = hg_load_rlx(&g->finished) == hg_load_rlx(&g->world->cycle);
+    bool more = swept && hg_load_rlx(&g->world->cycle) != 0 && upkeep(g, now, collapsed_at);
+    int64_t until = hg_load_rlx(&g->last_end) + PERIOD_NS;
+    if (more && now + UPKEEP_NS < until)
+        until = now + UPKEEP_NS;
+    hg__os_wait(&g->driver_wake, seen, until <= now ? now + PERIOD_NS : until);
+}
+
+static void *driver(void *arg)
+{
+    struct hg_gc *g = arg;
+    int64_t collapsed_at = 0;
+    hg__os_timer_slack();
+    while (!hg_load_acq(&g->stopping)) {
+        uint32_t seen = hg_load_sc(&g->driver_wake);
+        if (due(g, hg__os_now())) {
+            run_cycle(g);
+            continue;
+        }
+        if (hg_load_rlx(&g->finished) != hg_load_rlx(&g->world->cycle)) {
+            if (sweep_wanted(g))
+                finish_sweep(g);
+            else if (hg__sweep_done(g->world->heap))
+                finish(g);
+        }
+        rest(g, seen, &collapsed_at);
+    }
+    return NULL;
+}
+
+int hg__gc_start(struct hg_gc *g)
+{
+    hg__lock_init(&g->collect.lock, HG_RANK_COLLECT);
+    hg__roots_init(g);
+    return hg__os_thread(&g->driver, "hedge-gc", 0, driver, g);
+}
+
+void hg__gc_stop(struct hg_gc *g)
+{
+    hg_store_sc(&g->stopping, 1u);
+    hg__gc_wake_driver(g);
+    hg__os_thread_join(g->driver);
+    hg_add_sc(&g->finished_word, 1u);
+    hg__os_wake(&g->finished_word, INT32_MAX);
+}

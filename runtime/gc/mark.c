@@ -1,0 +1,237 @@
+/* mark.c: tracing: from grey objects to what they refer to.
+ *
+ * A worker is a proc, for a slice. It counts itself in (Note [QUIET] in mut/grey.c), takes buffers from the shared
+ * queue, and passes their entries through a short ring in which each object's line is prefetched before it is scanned:
+ *
+ *     buffer (LIFO) --> ring of RING objects (FIFO, prefetched) --> scan --> unmarked references --> buffer
+ *
+ * A reference's mark bit is tested and set before the reference is pushed, so an object is pushed once. Leaf objects are
+ * marked and never pushed. Large objects are scanned in chunks: the rest of one is pushed, and shared, before its first
+ * chunk is scanned, so that no slice is long and several workers share a huge array.
+ *
+ * Loads from objects are relaxed, beside mutators that store with release; the address dependency orders what is read
+ * through them. Everything a mutator overwrites meanwhile it has shaded.
+ */
+#include "runtime/gc/gc.h"
+#include "runtime/mut/sanitize.h"
+#include <string.h>
+
+#define RING        HG_MARK_RING
+#define CHECK_EVERY 32u /* objects between two looks at the clock and the run queue: about 2 us */
+
+static inline void push(struct hg_tracer *t, uintptr_t entry)
+{
+    struct hg_grey *g = t->m->grey;
+    if (hg_unlikely(g->n == HG_GREY_ENTRIES)) {
+        hg__grey_publish(t->m);
+        g = t->m->grey;
+    }
+    g->entry[g->n++] = entry;
+}
+
+/* One word that is a reference, NULL, or (ambiguous) anything. */
+static inline HG_SCANS void visit(struct hg_tracer *t, uintptr_t w, bool ambiguous)
+{
+    struct hg_object o = hg__find(t->heap, w);
+    if (o.base == 0)
+        return;
+    if (hg_unlikely(t->instead != NULL)) {
+        t->instead(t, &o, ambiguous);
+        return;
+    }
+    if (hg__is_marked(t->heap, o.base))
+        return;
+    if (ambiguous && !hg__slot_allocated(hg__span_of(t->heap, o.base), o.index))
+        return;
+    if (!hg__set_mark(t->heap, o.base))
+        return;
+    if (hg__desc_kind(o.desc) == HG_SPAN_LEAF)
+        t->marked += (int64_t)hg__object_size(t->heap, &o);
+    else
+        push(t, o.base);
+}
+
+void hg_trace_ref(hg_tracer *t, const void *ref)
+{
+    visit(t, (uintptr_t)ref, false);
+}
+
+static inline HG_SCANS uintptr_t word_at(uintptr_t p)
+{
+    return __atomic_load_n((const uintptr_t *)p, __ATOMIC_RELAXED);
+}
+
+static HG_SCANS void scan_range(struct hg_tracer *t, uintptr_t lo, uintptr_t hi, bool ambiguous)
+{
+    for (uintptr_t p = lo; p < hi; p += sizeof(uintptr_t))
+        visit(t, word_at(p), ambiguous);
+}
+
+static HG_SCANS void scan_fields(struct hg_tracer *t, uintptr_t obj, const struct hg_layout_info *l, size_t from,
+                                 size_t to)
+{
+    for (uint32_t i = 0; i < l->nfields; i++)
+        if (l->fields[i] >= from && l->fields[i] + sizeof(uintptr_t) <= to)
+            visit(t, word_at(obj + l->fields[i]), false);
+    if (l->stride == 0)
+        return;
+    size_t at = l->tail;
+    if (at < from)
+        at += (from - at + l->stride - 1) / l->stride * l->stride;
+    for (; at + sizeof(uintptr_t) <= to; at += l->stride)
+        visit(t, word_at(obj + at), false);
+}
+
+static inline HG_SCANS void scan_described(struct hg_tracer *t, uintptr_t obj, const struct hg_layout_info *l,
+                                           size_t from, size_t to)
+{
+    if (hg_likely(l->only_bits && from == 0)) {
+        uint64_t bits = l->ref_bits;
+        if (to < 512)
+            bits &= ((uint64_t)1 << (to / 8)) - 1; /* a layout may be longer than its object */
+        for (; bits != 0; bits &= bits - 1)
+            visit(t, word_at(obj + 8u * hg_ctz64(bits)), false);
+    } else if (l->kind == HG_KIND_TRACED) {
+        l->trace(t, (const void *)obj, from, to);
+    } else if (!l->only_bits) {
+        scan_fields(t, obj, l, from, to);
+    }
+}
+
+/* Scans bytes from..to of an object. The slot's whole size counts: callers may use all of it. */
+static inline HG_SCANS void scan_object(struct hg_tracer *t, const struct hg_object *o, size_t from, size_t to)
+{
+    switch (hg__desc_kind(o->desc)) {
+    case HG_SPAN_REFS:
+        scan_range(t, o->base + from, o->base + to, false);
+        break;
+    case HG_SPAN_CONSERVATIVE:
+        scan_range(t, o->base + from, o->base + to, true);
+        break;
+    case HG_SPAN_DESCRIBED:
+        scan_described(t, o->base, &t->layouts[hg__object_layout(t->heap, o)], from, to);
+        break;
+    case HG_SPAN_LEAF:
+    case HG_SPAN_KINDS:
+        break;
+    }
+    t->bytes += (int64_t)(to - from);
+    t->marked += (int64_t)(to - from);
+}
+
+void hg__trace_object(struct hg_tracer *t, const struct hg_object *o)
+{
+    scan_object(t, o, 0, hg__object_size(t->heap, o));
+}
+
+/* Shares the rest of a large object at once, for other workers. */
+static void share_rest(struct hg_tracer *t, uintptr_t at)
+{
+    struct hg_grey *g = hg__grey_empty(t->m->world);
+    g->entry[g->n++] = at | 1;
+    hg__grey_give(t->m->world, g);
+}
+
+static inline void scan_entry(struct hg_tracer *t, uintptr_t entry)
+{
+    uintptr_t at = entry & ~(uintptr_t)1;
+    struct hg_object o = hg__find(t->heap, at);
+    size_t size = hg__object_size(t->heap, &o);
+    size_t from = at - o.base, to = size;
+    if (hg_unlikely(to - from > HG_CHUNK_BYTES)) {
+        to = from + HG_CHUNK_BYTES;
+        share_rest(t, o.base + to);
+    }
+    scan_object(t, &o, from, to);
+}
+
+/* Moves entries from buffers to the ring until it is full; false: there is nothing at all. */
+static inline bool fill_ring(struct hg_tracer *t)
+{
+    while (t->count < RING) {
+        struct hg_grey *g = t->m->grey;
+        if (g->n == 0) {
+            struct hg_grey *more = hg__grey_take(t->m->world);
+            if (more == NULL)
+                break;
+            t->m->grey = more;
+            hg__grey_give(t->m->world, g);
+            g = more;
+        }
+        uintptr_t entry = g->entry[--g->n];
+        __builtin_prefetch((const void *)(entry & ~(uintptr_t)1));
+        t->ring[(t->head + t->count++) % RING] = entry;
+    }
+    return t->count != 0;
+}
+
+/* Gives half of what this worker has to others that have nothing. */
+static void balance(struct hg_tracer *t)
+{
+    struct hg_world *w = t->m->world;
+    struct hg_grey *g = t->m->grey;
+    if (w->count < 2 || g->n < 2 * RING || hg_load_rlx(&w->grey.full_count) != 0)
+        return;
+    struct hg_grey *half = hg__grey_empty(w);
+    half->n = g->n / 2;
+    g->n -= half->n;
+    memcpy(half->entry, g->entry + g->n, half->n * sizeof *half->entry);
+    hg__grey_give(w, half);
+}
+
+static bool must_stop(struct hg_tracer *t, enum hg_work_kind kind, int64_t until, int64_t bytes)
+{
+    if (t->bytes >= bytes || hg__os_now() >= until)
+        return true;
+    if (hg_load_rlx(&t->m->attention) & HG_ATTENTION_HANDSHAKE)
+        return true; /* a FLUSH or RESET waits for us */
+    return kind == HG_WORK_IDLE && hg__proc_has_work(hg__proc_of(t->m));
+}
+
+/* The work is counted in the statistics of m; what the ring still holds goes back to the buffer. */
+static void finish(struct hg_tracer *t)
+{
+    while (t->count != 0) {
+        push(t, t->ring[t->head++ % RING]);
+        t->count--;
+    }
+    struct hg_mut_stats *s = &t->m->stats;
+    hg_store_rlx(&s->scanned_heap, hg_load_rlx(&s->scanned_heap) + t->bytes);
+    hg_store_rlx(&s->marked_bytes, hg_load_rlx(&s->marked_bytes) + t->marked);
+}
+
+static void trace(struct hg_tracer *t, enum hg_work_kind kind, int64_t until, int64_t bytes)
+{
+    for (unsigned n = 1; fill_ring(t); n++) {
+        uintptr_t entry = t->ring[t->head++ % RING];
+        t->count--;
+        scan_entry(t, entry);
+        if (n % CHECK_EVERY == 0) {
+            balance(t);
+            if (must_stop(t, kind, until, bytes))
+                return;
+        }
+    }
+}
+
+bool hg__mark_available(struct hg_gc *g, const struct hg_mutator *m)
+{
+    return m->grey->n != 0 || hg_load_rlx(&g->world->grey.full_count) != 0 || hg__stacks_left(g);
+}
+
+int64_t hg__mark_some(struct hg_gc *g, struct hg_mutator *m, enum hg_work_kind kind, int64_t until, int64_t bytes)
+{
+    struct hg_grey_queue *q = &g->world->grey;
+    if (!hg__mark_available(g, m))
+        return 0;
+    hg_add_sc(&q->workers, 1u); /* Note [QUIET] */
+    hg_add_sc(&q->activity, 1u);
+    struct hg_tracer t = {.m = m, .heap = g->world->heap, .layouts = hg__layouts_table(g->world->layouts)};
+    int64_t stacks = hg__scan_stacks(g, m, until);
+    trace(&t, kind, until, bytes - stacks);
+    finish(&t);
+    bool left = hg__grey_publish(m);
+    if (hg_sub_sc(&q->workers, 1u) == 1 && !left && hg_load_sc(&q->full_count) == 0 && !hg__stacks_left(g))
+        hg__gc_quiet(g);
+    return t.bytes + stacks + 1;
+}

@@ -1,0 +1,294 @@
+/* pace.c: between the runtime's counters and the pure pacer.
+ *
+ * The pacer (pacer/pacer.h) decides; this file measures and publishes. Lock PACER guards the pacer, the sums and the
+ * history; what slow paths need of a plan is published in single words: trigger, goal, hard, assist_ratio, share. They are
+ * hints read relaxed: acting on one that is a moment old is harmless.
+ *
+ * CPU time of mutators is what the process used less what the collector's accounts say it used itself.
+ */
+#include "runtime/gc/gc.h"
+#include "runtime/trace/trace.h"
+#include <string.h>
+
+#define LIMITER_WINDOW INT64_C(10000000)
+
+void hg__gc_sums(struct hg_gc *g, struct hg_gc_sums *out)
+{
+    memset(out, 0, sizeof *out);
+    struct hg_world *w = g->world;
+    hg__lock(&w->lock);
+    for (struct hg_list *l = w->mutators.next; l != &w->mutators; l = l->next) {
+        struct hg_mut_stats *s = &hg_container_of(l, struct hg_mutator, link)->stats;
+        out->alloc += (int64_t)hg_load_rlx(&s->alloc_bytes);
+        out->background += hg_load_rlx(&s->background_ns);
+        out->idle += hg_load_rlx(&s->idle_ns);
+        out->assist += hg_load_rlx(&s->assist_ns);
+        out->sweep += hg_load_rlx(&s->sweep_ns);
+        out->scan += hg_load_rlx(&s->scan_ns);
+        out->scanned_heap += hg_load_rlx(&s->scanned_heap);
+        out->scanned_stack += hg_load_rlx(&s->scanned_stack);
+        out->marked += hg_load_rlx(&s->marked_bytes);
+    }
+    hg__unlock(&w->lock);
+    struct hg_mut_stats *sink = &g->sink->stats;
+    out->scanned_stack += hg_load_rlx(&sink->scanned_stack);
+    out->marked += hg_load_rlx(&sink->marked_bytes);
+    out->process_cpu = hg__os_process_cpu();
+}
+
+static struct hg_pacer_memory memory_now(struct hg_gc *g)
+{
+    struct hg_heap *h = g->world->heap;
+    struct hg_pacer_memory m;
+    m.mapped = hg_load_rlx(&h->mapped_bytes);
+    m.overhead = hg_load_rlx(&g->sched->stack_bytes_used) + (int64_t)hg__meta_bytes(g->world->meta) +
+                 hg_load_rlx(&h->span_bytes) - hg_load_rlx(&g->heap_live) + hg_load_rlx(&g->external);
+    if (m.overhead < 0)
+        m.overhead = 0;
+    return m;
+}
+
+static void publish_locked(struct hg_gc *g)
+{
+    const struct hg_pacer_plan *plan = &g->pacer.plan;
+    hg_store_rlx(&g->goal, plan->goal);
+    hg_store_rlx(&g->hard, plan->hard);
+    hg_store_rlx(&g->trigger, plan->trigger);
+    hg_store_rlx(&g->share, (uint32_t)(plan->u * 65536));
+}
+
+void hg__pace_replan(struct hg_gc *g)
+{
+    struct hg_pacer_memory mem = memory_now(g);
+    hg__lock(&g->pacer_lock);
+    hg__pacer_plan(&g->pacer, &mem);
+    publish_locked(g);
+    hg__unlock(&g->pacer_lock);
+    hg__pace_grew(g, 0);
+}
+
+void hg__pace_init(struct hg_gc *g, const struct hg_pacer_config *c)
+{
+    hg__lock_init(&g->pacer_lock, HG_RANK_PACER);
+    hg__pacer_init(&g->pacer, c);
+    g->cycles = hg__meta_alloc(g->world->meta, HG_CYCLES_KEPT * sizeof *g->cycles);
+    HG_CHECK(g->cycles != NULL, "out of memory for the runtime's own data");
+    g->opened_at = hg__os_now();
+    hg_store_rlx(&g->last_end, g->opened_at);
+    hg__pace_replan(g);
+}
+
+void hg__pace_grew(struct hg_gc *g, int64_t bytes)
+{
+    int64_t live = hg_add_rlx(&g->heap_live, bytes) + bytes;
+    if (live < hg_load_rlx(&g->trigger) || hg_load_rlx(&g->triggered) != 0 || hg__phase(g->world) != HG_PHASE_OFF)
+        return;
+    if (hg_load_rlx(&g->limited) != 0)
+        return; /* the limiter holds cycles apart; its next update looks again */
+    uint32_t no = 0;
+    if (hg_cas_acqrel(&g->triggered, &no, 1u))
+        hg__gc_wake_driver(g);
+}
+
+void hg__pace_cycle_start(struct hg_gc *g)
+{
+    struct hg_gc_sums sums;
+    hg__gc_sums(g, &sums);
+    int64_t now = hg__os_now();
+    hg__lock(&g->pacer_lock);
+    g->at_start = sums;
+    memset(&g->now, 0, sizeof g->now);
+    g->now.number = hg_load_rlx(&g->world->cycle);
+    g->now.start_ns = now;
+    g->now.heap_at_start = (uint64_t)hg_load_rlx(&g->heap_live);
+    g->now.goal = (uint64_t)g->pacer.plan.goal;
+    g->now.trigger = (uint64_t)g->pacer.plan.trigger;
+    g->now.forced = g->forced;
+    hg_store_rlx(&g->credit, hg__pacer_starting_credit(&g->pacer));
+    g->scannable_at_trigger = g->pacer.last.scanned_heap + (int64_t)g->now.heap_at_start - g->pacer.last.marked +
+                              hg__stack_scannable(g->sched) + hg_load_rlx(&g->roots.bytes);
+    hg__unlock(&g->pacer_lock);
+    hg_store_rlx(&g->assist_ratio, 0u);
+}
+
+void hg__pace_scanned(struct hg_gc *g)
+{
+    struct hg_gc_sums sums;
+    hg__gc_sums(g, &sums);
+    int64_t now = hg__os_now();
+    hg__lock(&g->pacer_lock);
+    g->alloc_at_scan = sums.alloc;
+    g->now.mark_ns = now;
+    hg__unlock(&g->pacer_lock);
+}
+
+/* Scan work and times of the running cycle. */
+static void measure(struct hg_gc *g, const struct hg_gc_sums *now, struct hg_pacer_cycle *c)
+{
+    const struct hg_gc_sums *start = &g->at_start;
+    c->scanned_heap = now->scanned_heap - start->scanned_heap;
+    c->scanned_stack = now->scanned_stack - start->scanned_stack;
+    c->scanned_roots = g->scanned_roots;
+    c->alloc_bytes = now->alloc - start->alloc;
+    c->assist_ns = now->assist - start->assist;
+    c->background_ns = now->background - start->background + (now->scan - start->scan);
+    c->idle_ns = now->idle - start->idle;
+    c->procs = g->sched->nprocs;
+    int64_t gc = c->assist_ns + c->background_ns + c->idle_ns;
+    c->mutator_ns = now->process_cpu - start->process_cpu - gc;
+    if (c->mutator_ns < 0)
+        c->mutator_ns = 0;
+}
+
+static void remember_locked(struct hg_gc *g, const struct hg_pacer_cycle *c)
+{
+    struct hg_cycle *n = &g->now;
+    n->heap_at_end = (uint64_t)c->heap_at_end;
+    n->heap_marked = (uint64_t)c->marked;
+    n->scanned_heap = (uint64_t)c->scanned_heap;
+    n->scanned_stack = (uint64_t)c->scanned_stack;
+    n->scanned_roots = (uint64_t)c->scanned_roots;
+    n->assist_ns = c->assist_ns;
+    n->background_ns = c->background_ns;
+    n->idle_ns = c->idle_ns;
+    g->mark_wall += c->mark_wall_ns;
+    g->cycle_wall += c->cycle_wall_ns;
+    g->gc_cpu += c->assist_ns + c->background_ns + c->idle_ns;
+    if (c->heap_at_end > g->peak)
+        g->peak = c->heap_at_end;
+    if (n->forced)
+        g->forced_count++;
+    if ((int64_t)n->goal != HG_PACER_NO_GOAL && n->goal != 0 && !n->forced) {
+        double over = (double)c->heap_at_end / (double)n->goal;
+        if (over > 1)
+            g->overshoot_count++;
+        if (over > g->worst_over_goal)
+            g->worst_over_goal = over;
+    }
+    g->cycles[g->cycle_count++ % HG_CYCLES_KEPT] = *n;
+}
+
+/* Replaces what was counted as live by what was found live, and keeps what others add meanwhile. */
+static void settle_heap_live(struct hg_gc *g, int64_t at_end, int64_t marked)
+{
+    hg_add_rlx(&g->heap_live, marked + hg_load_rlx(&g->external) - at_end);
+}
+
+void hg__pace_cycle_end(struct hg_gc *g)
+{
+    struct hg_gc_sums now;
+    hg__gc_sums(g, &now);
+    struct hg_pacer_cycle c = {0};
+    int64_t end = hg__os_now();
+    struct hg_pacer_memory mem = memory_now(g);
+    hg__lock(&g->pacer_lock);
+    measure(g, &now, &c);
+    c.heap_at_start = (int64_t)g->now.heap_at_start;
+    c.heap_at_end = hg_load_rlx(&g->heap_live);
+    c.marked = now.marked - g->at_start.marked + (now.alloc - g->alloc_at_scan);
+    c.stack_bytes = hg__stack_scannable(g->sched);
+    c.root_bytes = hg_load_rlx(&g->roots.bytes);
+    c.mark_wall_ns = end - g->now.mark_ns;
+    c.cycle_wall_ns = end - g->now.start_ns;
+    c.quiet_ns = g->now.mark_ns - g->now.start_ns;
+    c.forced = g->forced;
+    g->now.end_ns = end;
+    remember_locked(g, &c);
+    settle_heap_live(g, c.heap_at_end, c.marked);
+    double expected = g->pacer.plan.cons_mark;
+    int64_t expected_work = g->pacer.plan.work;
+    hg__pacer_cycle_end(&g->pacer, &c, &mem);
+    publish_locked(g);
+    struct hg_pacer_plan plan = g->pacer.plan;
+    hg__unlock(&g->pacer_lock);
+    hg_store_rlx(&g->assist_ratio, 0u);
+    hg_store_rlx(&g->last_end, end);
+    if (g->trace_pacer)
+        hg__trace_pacer(&c, &plan, expected, expected_work);
+}
+
+/* ---- while it marks ---- */
+
+static double busy_share(const struct hg_pacer_cycle *c, int64_t elapsed)
+{
+    double there = (double)elapsed * c->procs;
+    double busy = there > 0 ? (double)c->mutator_ns / there : 1;
+    return busy < 0 ? 0 : busy > 1 ? 1 : busy;
+}
+
+static void revise(struct hg_gc *g, const struct hg_gc_sums *sums, int64_t now)
+{
+    struct hg_pacer_cycle c = {0};
+    hg__lock(&g->pacer_lock);
+    measure(g, sums, &c);
+    struct hg_pacer_progress p = {
+        .heap_live = hg_load_rlx(&g->heap_live),
+        .scanned = c.scanned_heap + c.scanned_stack + c.scanned_roots,
+        .background_ns = c.background_ns,
+        .idle_ns = c.idle_ns,
+        .assist_ns = c.assist_ns,
+        .scannable_at_trigger = g->scannable_at_trigger,
+        .elapsed_ns = now - g->now.mark_ns,
+        .alloc_since_mark = sums->alloc - g->alloc_at_scan,
+        .procs = c.procs,
+        .busy = busy_share(&c, now - g->now.start_ns),
+    };
+    struct hg_pacer_assist a = hg__pacer_revise(&g->pacer, &p, hg_load_rlx(&g->assist_on) != 0);
+    hg__unlock(&g->pacer_lock);
+    double ratio = a.ratio * 65536;
+    hg_store_rlx(&g->assist_ratio, ratio > 1e15 ? (uint64_t)1e15 : (uint64_t)ratio);
+    hg_store_rlx(&g->share, (uint32_t)(a.u * 65536));
+}
+
+/* Asks procs whose task has not come by for a slice that is overdue. */
+static void ask_for_slices(struct hg_gc *g, int64_t now)
+{
+    for (int i = 0; i < g->sched->nprocs; i++) {
+        struct hg_mutator *m = &g->sched->procs[i]->mut;
+        if (HG_MUT_STATE(hg_load_rlx(&m->state)) == HG_MUT_RUNNING &&
+            now > hg_load_rlx(&m->next_slice_at) + HG_SLICE_NS)
+            hg_or_sc(&m->attention, HG_ATTENTION_SLICE);
+    }
+}
+
+static void tell_limit(struct hg_gc *g)
+{
+    int64_t limit = g->pacer.config.memory_limit;
+    if (limit == INT64_MAX || g->limit_passed == NULL)
+        return;
+    int64_t held = hg_load_rlx(&g->world->heap->mapped_bytes) + hg_load_rlx(&g->external) +
+                   (int64_t)hg__meta_bytes(g->world->meta) + hg_load_rlx(&g->sched->stack_bytes_used);
+    if (held <= limit - limit / 16)
+        hg_store_rlx(&g->limit_told, 0u); /* back below: tell again the next time */
+    uint32_t no = 0;
+    if (held > limit && hg_cas_acqrel(&g->limit_told, &no, 1u))
+        g->limit_passed(g->user, held);
+}
+
+static void update_limiter(struct hg_gc *g, const struct hg_gc_sums *s, int64_t now)
+{
+    if (now - g->limiter_wall < LIMITER_WINDOW)
+        return;
+    int64_t gc = s->background + s->idle + s->assist + s->scan;
+    int64_t wall = g->limiter_wall == 0 ? LIMITER_WINDOW : now - g->limiter_wall;
+    hg__lock(&g->pacer_lock);
+    bool on = hg__pacer_limiter_update(&g->pacer, wall * g->sched->nprocs, gc - g->limiter_gc);
+    hg__unlock(&g->pacer_lock);
+    g->limiter_wall = now;
+    g->limiter_gc = gc;
+    hg_store_rlx(&g->limited, on && g->pacer.config.memory_limit != INT64_MAX);
+    tell_limit(g);
+    hg__pace_grew(g, 0); /* a cycle that the limiter held back may begin */
+}
+
+void hg__pace_tick(void *gc, int64_t now)
+{
+    struct hg_gc *g = gc;
+    struct hg_gc_sums sums;
+    hg__gc_sums(g, &sums);
+    update_limiter(g, &sums, now);
+    if (hg__phase(g->world) != HG_PHASE_MARK)
+        return;
+    revise(g, &sums, now);
+    ask_for_slices(g, now);
+}

@@ -1,0 +1,348 @@
+/* rt.c: opening, running and closing a runtime; the wiring of its layers.
+ *
+ * mut and sched reach the collector only through the hooks that are set here, before the first mutator exists. Opening
+ * goes upwards (metadata, heap, layouts, world, scheduler, collector, then threads) and closing downwards; one ladder
+ * undoes what an opening that fails has done.
+ */
+#include "runtime/rt.h"
+#include "base/options.h"
+#include <errno.h>
+#include <string.h>
+
+struct hg_gc *hg__gc_of(struct hg_world *w)
+{
+    return &hg_container_of(w, struct hg_runtime, world)->gc;
+}
+
+/* Handshakes aside, what a task's safepoint may be asked for. On the scheduler stack. */
+static void attention(struct hg_mutator *m, uint32_t reasons)
+{
+    if (reasons & HG_ATTENTION_SLICE) {
+        hg_and_sc(&m->attention, ~HG_ATTENTION_SLICE);
+        hg__gc_attention_slice(m);
+    }
+    if (reasons & HG_ATTENTION_YIELD)
+        hg__yield_from_scheduler(hg__proc_of(m)); /* clears the bit */
+}
+
+static void late(struct hg_mutator *m, int64_t ns)
+{
+    struct hg_gc *g = hg__gc_of(m->world);
+    if (!g->trace_gc)
+        return;
+    struct hg_tcb *t = hg__proc_of(m)->current; /* a racy look for a report; control blocks are never freed */
+    hg__warn("a handshake has waited %ld ms for proc %u: task %lu%s%s does not reach a safepoint", (long)(ns / 1000000),
+             m->id, t != NULL ? (unsigned long)t->id : 0, t != NULL && t->name[0] ? " " : "",
+             t != NULL ? t->name : "");
+}
+
+static void wire(hg_runtime *rt)
+{
+    rt->world.hooks = (struct hg_hooks){
+        .scan = hg__scan_mutator,
+        .allocated = hg__gc_allocated,
+        .refuse = hg__gc_refuse,
+        .no_memory = hg__gc_no_memory,
+        .attention = attention,
+        .late = late,
+    };
+    rt->sched.hooks = (struct hg_sched_hooks){
+        .switch_in = hg__scan_switch_in,
+        .background = hg__gc_background,
+        .tick = hg__pace_tick,
+        .tick_arg = &rt->gc,
+    };
+    rt->gc.world = &rt->world;
+    rt->gc.sched = &rt->sched;
+}
+
+static int reject(const char *what, const char *expected)
+{
+    hg__warn("option %s is out of range: expected %s", what, expected);
+    return -EINVAL;
+}
+
+static int pacer_name_check(const char *name, char *why, unsigned room)
+{
+    struct hg_policy_spec spec;
+    return hg__policy_parse(name, &spec, why, room);
+}
+
+static int check_options(const hg_options *o, struct hg_policy_spec *policy)
+{
+    char why[200];
+    if (o->procs < -1 || o->procs == 0 || o->procs > 1024)
+        return reject("procs", "-1 or 1 to 1024");
+    if (o->gc_percent < -1)
+        return reject("gc_percent", "-1 (off) or 0 and more");
+    if (o->memory_limit < 0)
+        return reject("memory_limit", "0 or more bytes");
+    if (o->stack_bytes > 8 * HG_MIB)
+        return reject("stack_bytes", "at most 8 MiB");
+    if (o->hugepages < HG_HUGEPAGES_AUTO || o->hugepages > HG_HUGEPAGES_NEVER)
+        return reject("hugepages", "HG_HUGEPAGES_AUTO, _ALWAYS or _NEVER");
+    if (o->stress < 0)
+        return reject("stress", "0 or more");
+    if (hg__policy_parse(o->pacer != NULL ? o->pacer : "max:5", policy, why, sizeof why) != 0)
+        return reject("pacer", why);
+    return 0;
+}
+
+static int take_options(const hg_options *opt, hg_options *out)
+{
+    hg_options_init(out, sizeof *out);
+    if (opt == NULL)
+        return 0;
+    if (opt->size < offsetof(hg_options, spare) || opt->size > sizeof *out)
+        return reject("size", "sizeof(hg_options), as hg_options_init sets it");
+    memcpy(out, opt, opt->size);
+    return 0;
+}
+
+static void configure_gc(hg_runtime *rt, const struct hg_policy_spec *policy)
+{
+    struct hg_gc *g = &rt->gc;
+    const hg_options *o = &rt->options;
+    g->check = o->check;
+    g->hard_limit = o->hard_limit;
+    g->trace_gc = o->trace_gc;
+    g->trace_pacer = o->trace_pacer;
+    g->stress = o->stress;
+    g->user = o->user;
+    g->limit_passed = o->limit_passed;
+    g->out_of_memory = o->out_of_memory;
+    hg_store_rlx(&g->assist_on, o->assist ? 1u : 0u);
+    struct hg_pacer_config c = {.gc_percent = o->gc_percent,
+                                .memory_limit = o->memory_limit,
+                                .min_heap = (int64_t)o->min_heap_bytes,
+                                .policy = *policy};
+    hg__pace_init(g, &c);
+}
+
+/* Opens the layers below the collector's thread. */
+static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_policy_spec *policy)
+{
+    const hg_options *o = &rt->options;
+    struct hg_heap_config hc = {.reserve_bytes = o->reserve_bytes, .hugepages = o->hugepages, .poison = o->poison};
+    struct hg_heap *heap;
+    int err = hg__heap_open(&heap, meta, &hc);
+    if (err != 0)
+        return err;
+    struct hg_layouts *layouts = hg__layouts_open(meta);
+    if (layouts == NULL) {
+        hg__heap_close(heap);
+        return -ENOMEM;
+    }
+    hg__world_init(&rt->world, heap, layouts, meta);
+    int procs = o->procs == -1 ? hg__os_cpus() : o->procs;
+    err = hg__sched_init(&rt->sched, &rt->world, procs, o->stack_bytes, o->sched_seed);
+    if (err != 0) {
+        hg__world_fini(&rt->world);
+        hg__heap_close(heap);
+        return err;
+    }
+    rt->sched.track_waits = o->track_waits;
+    configure_gc(rt, policy);
+    return 0;
+}
+
+int hg_runtime_open(const hg_options *opt, hg_runtime **out)
+{
+    struct hg_policy_spec policy;
+    hg_options options;
+    int err = take_options(opt, &options);
+    if (err == 0)
+        err = check_options(&options, &policy);
+    if (err != 0)
+        return err;
+    if (options.fatal != NULL)
+        hg__fatal_hook(options.fatal, options.user);
+    if (options.log != NULL)
+        hg__log_hook(options.log, options.user);
+    struct hg_meta *meta = hg__meta_open();
+    hg_runtime *rt = meta != NULL ? hg__meta_alloc(meta, sizeof *rt) : NULL;
+    err = -ENOMEM;
+    if (rt == NULL)
+        goto fail;
+    rt->options = options;
+    wire(rt);
+    err = open_layers(rt, meta, &policy);
+    if (err != 0)
+        goto fail;
+    err = hg__gc_start(&rt->gc);
+    if (err != 0)
+        goto fail_layers;
+    err = hg__sched_start(&rt->sched);
+    if (err != 0)
+        goto fail_driver;
+    *out = rt;
+    return 0;
+fail_driver:
+    hg__gc_stop(&rt->gc);
+    hg__roots_fini(&rt->gc);
+fail_layers:
+    hg__sched_fini(&rt->sched);
+    hg__world_fini(&rt->world);
+    hg__heap_close(rt->world.heap);
+fail:
+    if (meta != NULL)
+        hg__meta_close(meta);
+    return err;
+}
+
+/* Whatever tasks still exist. The driver goes first: handshakes need procs that answer. */
+static void close_now(hg_runtime *rt)
+{
+    struct hg_meta *meta = rt->world.meta;
+    hg__gc_stop(&rt->gc);
+    if (!hg__sched_stop(&rt->sched))
+        return; /* a thread is still on a task's stack: its memory stays */
+    hg__sched_fini(&rt->sched);
+    hg__roots_fini(&rt->gc);
+    hg__world_fini(&rt->world);
+    hg__heap_close(rt->world.heap);
+    hg__meta_close(meta); /* with rt itself */
+}
+
+int hg_runtime_close(hg_runtime *rt)
+{
+    if (hg__sched_tasks(&rt->sched) != 0)
+        return -EBUSY;
+    close_now(rt);
+    return 0;
+}
+
+int hg_post(hg_runtime *rt, void (*fn)(void *), void *arg)
+{
+    return hg__task_post(&rt->sched, fn, arg);
+}
+
+hg_runtime *hg_current(void)
+{
+    struct hg_tcb *t = hg__task_self();
+    return t != NULL ? hg_container_of(t->sched, hg_runtime, sched) : NULL;
+}
+
+static void run_main(void *arg)
+{
+    hg_runtime *rt = arg;
+    rt->main_result = rt->main_task(rt->main_arg);
+    hg_store_sc(&rt->main_done, 1u);
+    hg__os_wake(&rt->main_done, 1);
+}
+
+int hg_run(int (*main_task)(void *), void *arg, const hg_options *opt)
+{
+    hg_options own;
+    hg__options_set_pacer_check(pacer_name_check);
+    if (opt == NULL) {
+        char why[1000];
+        hg_options_init(&own, sizeof own);
+        if (hg_options_env(&own, why, sizeof why) != 0)
+            hg__warn("%s", why);
+        opt = &own;
+    }
+    hg_runtime *rt;
+    int err = hg_runtime_open(opt, &rt);
+    if (err != 0)
+        return err;
+    hg__stack_report_install();
+    rt->main_task = main_task;
+    rt->main_arg = arg;
+    err = hg_post(rt, run_main, rt);
+    if (err == 0) {
+        rt->sched.deadlock_report = true;
+        while (hg_load_acq(&rt->main_done) == 0)
+            hg__os_wait(&rt->main_done, 0, INT64_MAX);
+        err = rt->main_result;
+    }
+    close_now(rt);
+    return err;
+}
+
+/* ---- the collector's levers ---- */
+
+void hg_collect(hg_runtime *rt)
+{
+    hg__gc_wait(&rt->gc, hg__gc_request(&rt->gc));
+}
+
+void hg_collect_start(hg_runtime *rt)
+{
+    hg__gc_request(&rt->gc);
+}
+
+/* Changes the pacer's configuration and plans anew, also in a running cycle. */
+static struct hg_pacer_config configure(hg_runtime *rt, void (*change)(struct hg_pacer_config *, const void *),
+                                        const void *value)
+{
+    struct hg_gc *g = &rt->gc;
+    hg__lock(&g->pacer_lock);
+    struct hg_pacer_config old = g->pacer.config, changed = old;
+    change(&changed, value);
+    hg__pacer_configure(&g->pacer, &changed);
+    hg__unlock(&g->pacer_lock);
+    hg__pace_replan(g);
+    return old;
+}
+
+static void change_percent(struct hg_pacer_config *c, const void *value)
+{
+    c->gc_percent = *(const int *)value;
+}
+static void change_limit(struct hg_pacer_config *c, const void *value)
+{
+    c->memory_limit = *(const int64_t *)value;
+}
+static void change_policy(struct hg_pacer_config *c, const void *value)
+{
+    c->policy = *(const struct hg_policy_spec *)value;
+}
+
+int hg_set_gc_percent(hg_runtime *rt, int percent)
+{
+    return percent < -1 ? -EINVAL : configure(rt, change_percent, &percent).gc_percent;
+}
+
+int64_t hg_set_memory_limit(hg_runtime *rt, int64_t bytes)
+{
+    return bytes < 0 ? -EINVAL : configure(rt, change_limit, &bytes).memory_limit;
+}
+
+int hg_set_pacer(hg_runtime *rt, const char *policy)
+{
+    struct hg_policy_spec spec;
+    char why[200];
+    if (hg__policy_parse(policy, &spec, why, sizeof why) != 0)
+        return -EINVAL;
+    configure(rt, change_policy, &spec);
+    return 0;
+}
+
+void hg_set_assist(hg_runtime *rt, bool on)
+{
+    hg_store_rlx(&rt->gc.assist_on, on ? 1u : 0u);
+}
+
+size_t hg_release_memory(hg_runtime *rt)
+{
+    return hg__scavenge(rt->world.heap, SIZE_MAX);
+}
+
+void hg_external_bytes(hg_runtime *rt, int64_t delta)
+{
+    hg_add_rlx(&rt->gc.external, delta);
+    hg__pace_grew(&rt->gc, delta);
+}
+
+int hg_root_add(hg_runtime *rt, void *slot, size_t n, const hg_layout *layout)
+{
+    if (layout != HG_REFS && layout != HG_CONSERVATIVE)
+        return -EINVAL;
+    return hg__root_add(&rt->gc, slot, n);
+}
+
+int hg_root_remove(hg_runtime *rt, void *slot)
+{
+    return hg__root_remove(&rt->gc, slot);
+}
