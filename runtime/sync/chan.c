@@ -203,14 +203,8 @@ int hg__chan_recv_locked(struct hg_mutator *m, struct hg_chan *c, void *value, s
 
 /* ---- waiting ---- */
 
-static void let_go(void *chan)
-{
-    hg__unlock(&((struct hg_chan *)chan)->lock);
-}
-static void nothing_to_let_go(void *arg)
-{
-    (void)arg;
-}
+static void let_go(void *chan) { hg__unlock(&((struct hg_chan *)chan)->lock); }
+static void nothing_to_let_go(void *arg) { (void)arg; }
 
 int hg__wait_never(struct hg_mutator *m, int64_t deadline, const char *where)
 {
@@ -370,12 +364,6 @@ HG_API int hg_chan_close(hg_chan *c)
     }
 }
 
-HG_API size_t hg_chan_length(const hg_chan *c)
-{
-    return c == NULL ? 0 : hg_load_rlx(&c->count);
-}
+HG_API size_t hg_chan_length(const hg_chan *c) { return c == NULL ? 0 : hg_load_rlx(&c->count); }
 
-HG_API size_t hg_chan_capacity(const hg_chan *c)
-{
-    return c == NULL ? 0 : c->cap;
-}
+HG_API size_t hg_chan_capacity(const hg_chan *c) { return c == NULL ? 0 : c->cap; }

@@ -42,14 +42,14 @@ struct hg_waiter {
 };
 
 struct hg_chan {
-    void *buffer;            /* the only reference; NULL: it would hold no bytes. Constant */
-    struct hg_lock lock;     /* CHAN; guards all that is not constant */
-    uint32_t elem_bytes;     /* constant */
-    bool refs;               /* elements may hold references: whole words. Constant */
-    bool closed;             /* never taken back */
-    size_t cap;              /* constant */
-    _Atomic size_t count;    /* in the buffer. Writers: under lock; readers: hg_chan_length, too */
-    size_t head, tail;       /* slots of the oldest element and of the next to come */
+    void *buffer;         /* the only reference; NULL: it would hold no bytes. Constant */
+    struct hg_lock lock;  /* CHAN; guards all that is not constant */
+    uint32_t elem_bytes;  /* constant */
+    bool refs;            /* elements may hold references: whole words. Constant */
+    bool closed;          /* never taken back */
+    size_t cap;           /* constant */
+    _Atomic size_t count; /* in the buffer. Writers: under lock; readers: hg_chan_length, too */
+    size_t head, tail;    /* slots of the oldest element and of the next to come */
     struct hg_list senders, receivers;
 };
 

@@ -28,9 +28,9 @@
 #include <errno.h>
 #include <hedge/sync.h>
 
-#define LOCKED  ((uintptr_t)1)
-#define WAITERS ((uintptr_t)2)
-#define WOKEN   ((uintptr_t)4)
+#define LOCKED     ((uintptr_t)1)
+#define WAITERS    ((uintptr_t)2)
+#define WOKEN      ((uintptr_t)4)
 #define HANDOFF_NS INT64_C(1000000)
 
 /* What lies in the words of an hg_mutex, which programs know as memory that only the library
@@ -43,10 +43,7 @@ struct mutex {
 _Static_assert(sizeof(struct mutex) == sizeof(hg_mutex), "its words hold one");
 _Static_assert(_Alignof(struct mutex) <= _Alignof(hg_mutex), "aligned for one");
 
-static inline struct mutex *mutex_of(hg_mutex *m)
-{
-    return (struct mutex *)(void *)m;
-}
+static inline struct mutex *mutex_of(hg_mutex *m) { return (struct mutex *)(void *)m; }
 
 /* ---- lock ---- */
 

@@ -27,7 +27,7 @@
 
 #include <errno.h>
 
-#define CASES_MAX 1024
+#define CASES_MAX    1024
 #define INLINE_CASES 6
 
 struct select {
@@ -44,10 +44,7 @@ struct scratch_inline {
     uint16_t order[INLINE_CASES];
 };
 
-static inline hg_chan *chan_at(const struct select *s, int i)
-{
-    return s->cases[s->order[i]].chan;
-}
+static inline hg_chan *chan_at(const struct select *s, int i) { return s->cases[s->order[i]].chan; }
 
 /* ---- locks ---- */
 

@@ -37,12 +37,12 @@ static inline struct hg_mutator *hg__sync_enter(void)
 
 /* On the stack of the task that waits. */
 struct hg_sync_waiter {
-    struct hg_list link;  /* queue's lock */
-    struct hg_tcb *task;  /* constant */
-    uint64_t ticket;      /* of its park; constant while queued */
-    int64_t since;        /* when it began to wait; constant */
-    bool queued;          /* queue's lock */
-    bool handed;          /* mutex: it owns the lock. Writer: who won the park */
+    struct hg_list link; /* queue's lock */
+    struct hg_tcb *task; /* constant */
+    uint64_t ticket;     /* of its park; constant while queued */
+    int64_t since;       /* when it began to wait; constant */
+    bool queued;         /* queue's lock */
+    bool handed;         /* mutex: it owns the lock. Writer: who won the park */
 };
 
 struct hg_sync_queue {

@@ -19,7 +19,7 @@
 #include <errno.h>
 #include <hedge/sync.h>
 
-#define WAITERS ((uintptr_t)1)
+#define WAITERS   ((uintptr_t)1)
 #define COUNT_MAX INT64_C(0x7fffffff)
 
 struct group {
@@ -30,14 +30,8 @@ struct group {
 _Static_assert(sizeof(struct group) == sizeof(hg_waitgroup), "its words hold one");
 _Static_assert(_Alignof(struct group) <= _Alignof(hg_waitgroup), "aligned for one");
 
-static inline struct group *group_of(hg_waitgroup *g)
-{
-    return (struct group *)(void *)g;
-}
-static inline int64_t count_of(uintptr_t state)
-{
-    return (int64_t)(state >> 1);
-}
+static inline struct group *group_of(hg_waitgroup *g) { return (struct group *)(void *)g; }
+static inline int64_t count_of(uintptr_t state) { return (int64_t)(state >> 1); }
 
 /* ---- add ---- */
 
@@ -100,10 +94,7 @@ HG_API void hg_waitgroup_add(hg_waitgroup *group, int n)
     }
 }
 
-HG_API void hg_waitgroup_done(hg_waitgroup *group)
-{
-    hg_waitgroup_add(group, -1);
-}
+HG_API void hg_waitgroup_done(hg_waitgroup *group) { hg_waitgroup_add(group, -1); }
 
 /* ---- wait ---- */
 

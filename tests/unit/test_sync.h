@@ -1,0 +1,65 @@
+/* test_sync.h: what the tests of channels, select and sync share: runtimes to run on, checks inside
+ * tasks.
+ *
+ * Criterion's assertions jump out of the function that fails, which a task must not do: in tasks
+ * CHECK prints and ends the process, and each test has a process of its own.
+ */
+#ifndef HG_TESTS_UNIT_TEST_SYNC_H
+#define HG_TESTS_UNIT_TEST_SYNC_H
+#include <hedge/hedge.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(c)                                  \
+    do {                                          \
+        if (!(c))                                 \
+            check_failed(__FILE__, __LINE__, #c); \
+    } while (0)
+
+static inline void check_failed(const char *file, int line, const char *text)
+{
+    fprintf(stderr, "%s:%d: failed: %s\n", file, line, text);
+    fflush(NULL);
+    abort();
+}
+
+/* Runs a program of tasks on `procs` procs; its first task returns 0. */
+static inline int run_on(int procs, int (*first)(void *), void *arg)
+{
+    hg_options o;
+    hg_options_init(&o, sizeof o);
+    o.procs = procs;
+    return hg_run(first, arg, &o);
+}
+
+/* The same with a collection at every few allocations' slow paths, each verified by a second
+ * trace. */
+static inline int run_collecting(int procs, int (*first)(void *), void *arg)
+{
+    hg_options o;
+    hg_options_init(&o, sizeof o);
+    o.procs = procs;
+    o.stress = 1;
+    o.check = true;
+    o.poison = true;
+    return hg_run(first, arg, &o);
+}
+
+static inline hg_chan *new_chan(size_t bytes, size_t cap, const hg_layout *elem)
+{
+    hg_chan *c = NULL;
+    CHECK(hg_chan_new(bytes, cap, elem, &c) == 0);
+    CHECK(c != NULL);
+    return c;
+}
+
+static inline void go(void (*fn)(void *), void *arg) { CHECK(hg_go(fn, arg) == 0); }
+
+/* Lets other tasks run until *value, which they change, is `wanted`. */
+static inline void yield_until(_Atomic int *value, int wanted)
+{
+    while (__atomic_load_n((int *)value, __ATOMIC_ACQUIRE) != wanted)
+        hg_yield();
+}
+
+#endif
