@@ -1,0 +1,28 @@
+#!/bin/sh
+# Installs what is missing of the Debian packages that hedge needs, builds it, and runs hedge-sim.
+#
+# usage: ./run.sh [--no-install] [ARGUMENTS OF hedge-sim]      without arguments: hedge-sim kv
+#   --no-install   installs nothing, but says what is missing
+# Works from any directory. The build is in build/release; a second call builds only what has changed.
+set -eu
+root=$(cd "$(dirname "$0")" && pwd)
+me=run.sh
+. "$root/tools/setup.sh"
+
+install=yes
+if [ "${1-}" = --no-install ]; then
+    install=no
+    shift
+fi
+[ $# -gt 0 ] || set -- kv
+
+need_packages $install gcc libc6-dev make cmake pkg-config libjemalloc-dev libjansson-dev
+build=$root/build/release
+if [ ! -e "$build/CMakeCache.txt" ]; then
+    say "configuring $build"
+    (cd "$root" && quietly "$build/configure.log" cmake --preset release -DHEDGE_TESTS=OFF)
+fi
+say "building hedge-sim"
+quietly "$build/build.log" cmake --build "$build" --parallel "$jobs" --target hedge-sim
+say "running hedge-sim $*"
+exec "$build/hedge-sim" "$@"
