@@ -87,11 +87,13 @@ static bool claim(struct hg_stack *s, uint32_t cycle)
     }
 }
 
-/* Scans at most `most` bytes of a claimed stack and ends the claim. Returns the bytes scanned. */
-static size_t scan_claimed(struct hg_gc *g, struct hg_mutator *m, struct hg_stack *s, uint32_t cycle, size_t most)
+/* Scans at most `most` bytes of a claimed stack and ends the claim. Returns the bytes scanned. frozen: nobody runs on it
+ * (below the sp of a task in a blocking region its thread goes on). */
+static size_t scan_claimed(struct hg_gc *g, struct hg_mutator *m, struct hg_stack *s, uint32_t cycle, size_t most,
+                           bool frozen)
 {
     check_bounds(s);
-    if (g->check && s->scan_at <= s->sp)
+    if (g->check && frozen && s->scan_at <= s->sp)
         hg__gc_check_clear(s);
     size_t left = s->hi - s->scan_at;
     size_t now = hg_min_size(left, most);
@@ -121,7 +123,7 @@ void hg__scan_mutator(struct hg_mutator *m, bool own)
      * claim of a stack that runs, or is frozen in a region before MARK. */
     hg_store_rlx(&s->scan, cycle * 4 + HG_SCAN_CLAIMED);
     s->scan_at = s->sp & ~(uintptr_t)(sizeof(uintptr_t) - 1);
-    scan_claimed(g, m, s, cycle, HG_SCAN_WHOLE);
+    scan_claimed(g, m, s, cycle, HG_SCAN_WHOLE, own);
 }
 
 bool hg__scan_switch_in(struct hg_mutator *m, struct hg_tcb *t)
@@ -135,7 +137,7 @@ bool hg__scan_switch_in(struct hg_mutator *m, struct hg_tcb *t)
     if (!claim(s, cycle))
         return hg_load_acq(&s->scan) == cycle * 4 + HG_SCAN_DONE;
     bool whole = s->hi - s->scan_at <= HG_SCAN_WHOLE;
-    scan_claimed(g, m, s, cycle, whole ? HG_SCAN_WHOLE : HG_SCAN_CHUNK);
+    scan_claimed(g, m, s, cycle, whole ? HG_SCAN_WHOLE : HG_SCAN_CHUNK, true);
     int64_t took = hg__os_now() - start;
     hg__hold(m, took);
     t->stack.times.hold_ns += took;
@@ -170,7 +172,7 @@ static size_t scan_entry(struct hg_gc *g, struct hg_mutator *m, struct hg_tcb *t
             *again = true;
         return 0;
     }
-    size_t n = scan_claimed(g, m, s, cycle, HG_SCAN_CHUNK);
+    size_t n = scan_claimed(g, m, s, cycle, HG_SCAN_CHUNK, state != HG_TASK_REGION);
     if (hg_load_rlx(&s->scan) == cycle * 4 + HG_SCAN_PARTLY)
         *again = true;
     return n;

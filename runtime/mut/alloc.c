@@ -6,9 +6,8 @@
  *
  * Slow path, in this order, on the scheduler stack:
  *   1. a safepoint: answers requests, gives the proc to others if it is asked to
- *   2. a slow path that sees another sweep generation than its own answers RESET before it touches a span
- *   3. tells the collector what was handed out since the last time (hooks.allocated: trigger, slices, sweep, assist)
- *   4. refills; takes the slot here, with no safepoint between the refill and the publication
+ *   2. tells the collector what was handed out since the last time (hooks.allocated: trigger, slices, sweep, assist)
+ *   3. refills, in the mutator's own generation; takes the slot, with no safepoint from the refill to the publication
  * If a hook parks the task, hg__on_scheduler returns with nothing done and the task begins again, on whatever proc.
  */
 #include "runtime/mut/mut.h"
@@ -86,12 +85,9 @@ static void resolve_layout(struct hg_mutator *m, struct request *r)
     r->id = e->id;
 }
 
-/* Answers what is asked; a generation that is not m's own means that a RESET is. */
 static void slow_safepoint(struct hg_mutator *m)
 {
     hg__poll(m);
-    if (hg_unlikely((int32_t)(hg_load_acq(&m->world->heap->gen) - m->gen) > 0))
-        hg__poll_slow(m);
     uint32_t reasons = hg_load_rlx(&m->attention) & ~HG_ATTENTION_HANDSHAKE;
     if (reasons != 0)
         m->world->hooks.attention(m, reasons);

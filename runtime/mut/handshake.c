@@ -1,9 +1,10 @@
 /* handshake.c: the driver asks every mutator to do one small thing, one at a time, and sleeps until all have.
  *
  * How a request is made and answered:
- *   1. Under MUTATORS the driver stores the request, then the new epoch, then the number of mutators (unanswered). RESET
- *      opens the new sweep generation at this point: before anyone can be seen to have answered late, and after the
- *      request is there for a slow path that notices the generation.
+ *   1. Under MUTATORS the driver stores the request, then the number of mutators (unanswered), then the new epoch. RESET
+ *      opens the new sweep generation before the epoch, so whoever answers it finds it open. A mutator that has not
+ *      answered yet goes on in its own generation, as black as before: the allocator takes the generation from the
+ *      mutator, never from the heap (alloc/central.c), so a slow path needs no look at it.
  *   2. It raises HG_ATTENTION_HANDSHAKE in each attention word, then looks at each state once: a BLOCKED mutator is taken
  *      and answered for. A RUNNING one answers at its next safepoint, or when it blocks (it looks again after storing
  *      BLOCKED). So looking once is enough, and the driver never spins (tests/model/collector-handshake.pml).
@@ -83,8 +84,9 @@ static void *poll_spilled(void *arg, uintptr_t sp)
             while (hg_load_acq(&w->hold) == 1 && hg_load_rlx(&w->request) == HG_REQ_HOLD)
                 hg__os_wait(&w->hold, 1, INT64_MAX);
         }
-        /* The bit may be left over from a request that was answered early, by the generation. Clearing it may also
-         * hit the next request's: hence the look at the epoch after it (seq_cst, against epoch then bit). */
+        /* The next request's epoch may be there already, and its bit be raised at any moment. Clearing may hit that
+         * bit: hence the look at the epoch after it (seq_cst, against epoch then bit). A request that is answered here
+         * before its bit is raised leaves the bit behind: then the next poll finds nothing to do and clears it. */
         hg_and_sc(&m->attention, ~HG_ATTENTION_HANDSHAKE);
         if (hg_load_sc(&w->epoch) == epoch)
             return NULL;
@@ -149,11 +151,11 @@ static void ask(struct hg_world *w, enum hg_request request)
     if (request == HG_REQ_RESET)
         w->birth_gen++;
     w->black_between = request == HG_REQ_SCAN || (w->black_between && request != HG_REQ_RESET);
+    if (request == HG_REQ_RESET)
+        hg__sweep_open(w->heap);
     hg_store_rlx(&w->unanswered, w->count);
     uint32_t epoch = hg_load_rlx(&w->epoch) + 1;
     hg_store_sc(&w->epoch, epoch);
-    if (request == HG_REQ_RESET)
-        hg__sweep_open(w->heap);
     for (struct hg_list *l = w->mutators.next; l != &w->mutators; l = l->next)
         hg_or_sc(&hg_container_of(l, struct hg_mutator, link)->attention, HG_ATTENTION_HANDSHAKE);
     for (struct hg_list *l = w->mutators.next; l != &w->mutators; l = l->next)

@@ -233,8 +233,7 @@ bool hg__mutator_hand_on(struct hg_mutator *m, uint32_t word);
 /* ---- handshake (handshake.c) ---- */
 
 /* Driver only: every mutator runs the callback once; the driver runs it for those that are BLOCKED, and sleeps until the
- * last of the others has answered. RESET opens the new sweep generation after the request is stored and before anyone is
- * asked to look. HOLD returns with every mutator held. */
+ * last of the others has answered. RESET opens the new sweep generation before anyone is asked. HOLD returns with every mutator held. */
 void hg__handshake(struct hg_world *w, enum hg_request request);
 /* Driver only, after HOLD: lets them go. */
 void hg__handshake_release(struct hg_world *w);

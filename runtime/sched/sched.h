@@ -36,8 +36,8 @@ enum hg_wake { HG_WAKE_NONE, HG_WAKE_VALUE, HG_WAKE_CLOSED, HG_WAKE_TIMEOUT, HG_
 
 /* A timer of the runtime: lives in its owner's memory; owner: the heap (TIMERS lock) of the proc it is armed on. */
 struct hg_timer_node {
-    int64_t when;
-    void (*fire)(struct hg_timer_node *t, int64_t now); /* under no lock, on a scheduler stack; must not block */
+    /* Under no lock, on a scheduler stack; must not block. NULL: the deadline of a task's park (struct hg_tcb.timer). */
+    void (*fire)(struct hg_timer_node *t, int64_t now);
     struct hg_proc *_Atomic home;  /* proc whose heap holds it; NULL: not armed. Writers: under that heap's lock */
     uint32_t index;                /* in the heap; that lock */
 };
@@ -56,7 +56,8 @@ struct hg_sched;
 /* The order of fields is by cache line: the first two lines are all that a switch touches. */
 struct hg_tcb {
     struct hg_stack stack;          /* first */
-    _Atomic uint32_t state;         /* enum hg_task_state; writer: the owner */
+    _Atomic uint16_t state;         /* enum hg_task_state; writer: the owner */
+    _Atomic uint16_t pages;         /* most units of 4 KiB in use at a switch since the last trim; writers: owner, trimmer */
     uint32_t timed;                 /* the park under way has armed `timer`; owner */
     struct hg_tcb *next;            /* link of the one queue that holds it */
     /* The park under way: ticket * 8 + enum hg_wake; a waker wins by cas from (ticket, NONE). Never reset: tickets of an
@@ -119,15 +120,13 @@ struct hg_proc {
     uint32_t free_count;
     uint32_t until_global;         /* rounds until the global queue is looked at first; owner */
     _Atomic uint32_t tick;         /* bumped when a time slice begins; writer: owner; reader: monitor */
-    bool spinning;                 /* counted in sched->spinning; owner, or its waker before it wakes */
+    bool spinning;                 /* counted in sched->spinning; owner, or its waker while it is idle */
     bool must_spin;                /* it saw work elsewhere: it may spin beyond the limit; owner */
     _Atomic uint32_t idle;         /* 1: in the idle list; writers: under SCHED */
     _Atomic uint32_t wake;         /* its thread sleeps on this; enum hg_proc_wake in proc.c */
     struct hg_proc *idle_next;     /* SCHED */
     struct hg_rand rand;           /* owner */
     uint64_t id_next, id_end;      /* ids of tasks not used yet; owner */
-    int64_t clock;                 /* last reading of the clock for timers, and when, in processor ticks; owner */
-    uint64_t clock_ticks;
     _Atomic uint64_t switches, steals, started, ended; /* writer: owner */
     _Atomic int64_t marked_ns;     /* marking slices run here, in all; writer: owner (gc); blame */
 };
