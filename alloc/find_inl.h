@@ -13,7 +13,7 @@
 /* An object: where it begins, what its page says. base 0: the word means no object. */
 struct hg_object {
     uintptr_t base;
-    uint64_t desc;
+    uint64_t desc;  /* of the page that the word points into */
     uint32_t index; /* slot in its span; large: 0 */
 };
 
@@ -87,13 +87,15 @@ static inline size_t hg__object_size(const struct hg_heap *h, const struct hg_ob
     return size_class != 0 ? hg__class[size_class].size : hg__span_of(h, o->base)->size;
 }
 
-/* Layout id of an object in a DESCRIBED span. */
+/* Layout id of an object in a DESCRIBED span. The span's start comes from the object's index: desc is
+ * that of the page that the word pointed into, which need not be the page where the object begins. */
 static inline uint16_t hg__object_layout(const struct hg_heap *h, const struct hg_object *o)
 {
-    if (hg__desc_class(o->desc) == 0)
+    unsigned size_class = hg__desc_class(o->desc);
+    if (size_class == 0)
         return hg__span_of(h, o->base)->layout;
-    uintptr_t end = hg__span_start(o->base, o->desc) +
-                    ((uintptr_t)hg__desc_pages(o->desc) << HG_PAGE_SHIFT);
+    uintptr_t start = o->base - (uintptr_t)o->index * hg__class[size_class].size;
+    uintptr_t end = start + ((uintptr_t)hg__desc_pages(o->desc) << HG_PAGE_SHIFT);
     return __atomic_load_n((const uint16_t *)end - 1 - o->index, __ATOMIC_RELAXED);
 }
 

@@ -48,10 +48,10 @@ static void check_marks(const struct hg_heap *h, const struct hg_span *s)
             size_t offset = (w * 64 + hg_ctz64(bits)) * HG_GRAIN;
             size_t i = s->size_class != 0 ? offset / s->size : 0;
             HG_CHECK(i < s->count && offset == i * s->size,
-                     "heap: span %#" PRIxPTR ": a mark at %zu, where no object begins", s->start,
+                     "heap: span 0x%" PRIxPTR ": a mark at %zu, where no object begins", s->start,
                      offset);
             HG_CHECK(hg__slot_allocated(s, (uint32_t)i) || in_word_in_use(s, (uint32_t)i),
-                     "heap: span %#" PRIxPTR ": slot %zu is free and marked", s->start, i);
+                     "heap: span 0x%" PRIxPTR ": slot %zu is free and marked", s->start, i);
         }
 }
 
@@ -70,7 +70,7 @@ static void check_span(const struct hg_heap *h, const struct hg_span *s, uint32_
     }
     for (uint32_t w = 0; w < hg__span_words(s); w++)
         HG_CHECK((hg_load_rlx(&s->alloc_bits[w]) & ~hg__word_slots(s, w)) == 0,
-                 "heap: span %#" PRIxPTR ": a slot beyond its last is allocated", s->start);
+                 "heap: span 0x%" PRIxPTR ": a slot beyond its last is allocated", s->start);
     check_marks(h, s);
 }
 
@@ -147,15 +147,15 @@ static void check_list(struct hg_heap *h, unsigned span_class, unsigned parity, 
     uint32_t gen = hg_load_rlx(&h->gen);
     for (const struct hg_span *s = c->list[parity][fill], *prev = NULL; s != NULL; s = s->next) {
         HG_CHECK(s->prev == prev && hg__central_of(h, s) == c && s->gen % 2 == parity,
-                 "heap: span %#" PRIxPTR " is in a list where it does not belong", s->start);
+                 "heap: span 0x%" PRIxPTR " is in a list where it does not belong", s->start);
         HG_CHECK(s->gen == gen || s->gen == gen - 1,
-                 "heap: span %#" PRIxPTR ": generation %u, heap %u", s->start, s->gen, gen);
+                 "heap: span 0x%" PRIxPTR ": generation %u, heap %u", s->start, s->gen, gen);
         HG_CHECK(hg_load_rlx(&s->word) == HG_NO_WORD,
-                 "heap: span %#" PRIxPTR " is listed and has a word in use", s->start);
+                 "heap: span 0x%" PRIxPTR " is listed and has a word in use", s->start);
         HG_CHECK(has_free_slot(s) == (fill == HG_PARTIAL),
-                 "heap: span %#" PRIxPTR " is in the wrong list for its free slots", s->start);
+                 "heap: span 0x%" PRIxPTR " is in the wrong list for its free slots", s->start);
         HG_CHECK(hg_load_acq(&h->spans[hg__page_of(h, s->start)]) == s,
-                 "heap: span %#" PRIxPTR " is listed, but not that of its pages", s->start);
+                 "heap: span 0x%" PRIxPTR " is listed, but not that of its pages", s->start);
         sums->listed_pages += s->pages;
         sums->unswept_pages += s->gen == gen - 1 ? s->pages : 0;
         prev = s;
