@@ -12,20 +12,10 @@ cmake --install "$build" --prefix "$work/usr" >"$work/log" || { cat "$work/log";
 pc=$(find "$work/usr" -name hedge.pc)
 PKG_CONFIG_PATH=${pc%/*}
 export PKG_CONFIG_PATH
-flags="-std=c17 -Wall -Wextra -Werror $(pkg-config --cflags hedge)"
 libdir=$(pkg-config --variable=libdir hedge)
-
-# The prefix of hedge.pc is the one of the configuration: this build may have been configured for
-# another than it is installed to here, so the paths are given by hand where they differ.
-case $(pkg-config --variable=prefix hedge) in
-"$work/usr") libs=$(pkg-config --libs hedge) static=$(pkg-config --static --libs hedge) ;;
-*)
-    flags="$flags -I$work/usr/include"
-    libdir=${pc%/pkgconfig/hedge.pc}
-    libs="-L$libdir $(pkg-config --libs-only-l hedge)"
-    static="-L$libdir $(pkg-config --static --libs-only-l --libs-only-other hedge)"
-    ;;
-esac
+flags="-std=c17 -Wall -Wextra -Werror $(pkg-config --cflags hedge)"
+libs=$(pkg-config --libs hedge)
+static=$(pkg-config --static --libs hedge)
 # shellcheck disable=SC2086
 $cc $flags "$here/use.c" -o "$work/shared" $libs
 LD_LIBRARY_PATH=$libdir "$work/shared"
