@@ -95,13 +95,11 @@ static void lock_all(const struct select *s)
     }
 }
 
-/* Also a park's commit: reads nothing of *s after the last lock is let go. */
+/* Requires a channel. Also a park's commit: reads nothing of *s after the last lock is let go. */
 static void unlock_all(void *arg)
 {
     const struct select *s = arg;
     int live = s->live;
-    if (live == 0)
-        return;
     hg_chan *c = chan_at(s, 0);
     for (int i = 1; i < live; i++) {
         hg_chan *next = chan_at(s, i);
@@ -189,8 +187,7 @@ static void dequeue(struct select *s)
         }
         hg_list_remove(&s->records[s->order[i]].link);
     }
-    if (locked != NULL)
-        hg__unlock(&locked->lock);
+    hg__unlock(&locked->lock);
 }
 
 /* All channels locked on entry, none on return. The index of the case that was performed, or
@@ -221,6 +218,8 @@ static int run(struct hg_mutator *m, struct select *s, int64_t deadline)
 {
     struct hg_tcb *wake;
     sort_order(s);
+    if (s->live == 0) /* no lock would hold this task back until the commit is done with its stack */
+        return hg__wait_never(m, deadline, "select of no channel");
     lock_all(s);
     int i = try_cases(m, s, &wake);
     if (i == -EAGAIN && deadline != HG_NOW)
