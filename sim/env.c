@@ -1,0 +1,63 @@
+/* env.c: `hedge-sim env`: every environment variable that the runtime reads, its value and meaning,
+ * from the library's own table. */
+#include "sim/sim.h"
+#include <argp.h>
+#include <hedge/runtime.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WIDTH  79
+#define INDENT 4
+
+/* Prints text in lines of at most WIDTH, each indented. */
+static void print_wrapped(const char *text)
+{
+    int column = 0;
+    while (*text != 0) {
+        int word = (int)strcspn(text, " \n");
+        if (column == 0 || column + 1 + word > WIDTH)
+            column = printf("%s%*s", column > 0 ? "\n" : "", INDENT, "") - (column > 0);
+        else
+            column += printf(" ");
+        column += printf("%.*s", word, text);
+        text += word;
+        text += strspn(text, " \n");
+    }
+    if (column > 0)
+        putchar('\n');
+}
+
+static void print_variable(void *arg, const char *name, const char *help, const char *standard,
+                           const char *value, bool valid)
+{
+    (void)arg;
+    if (value == NULL)
+        printf("%s is not set (%s)\n", name, standard);
+    else
+        printf("%s=%s%s\n", name, value, valid ? "" : "   <- not valid: the default holds");
+    print_wrapped(help);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    if (key != ARGP_KEY_ARG)
+        return ARGP_ERR_UNKNOWN;
+    argp_error(state, "expected no argument, not \"%s\"", arg);
+    return 0;
+}
+
+int sim_env(int argc, char **argv)
+{
+    static const struct argp argp = {
+        NULL,
+        parse,
+        NULL,
+        "Prints every environment variable that hedge reads, its value and meaning. In "
+        "parentheses: what holds while it is not set.",
+        NULL,
+        NULL,
+        NULL};
+    argp_parse(&argp, argc, argv, 0, NULL, NULL);
+    hg_options_each(print_variable, NULL);
+    return SIM_OK;
+}

@@ -1,0 +1,340 @@
+/* kv_options.c: the command line of `hedge-sim kv`.
+ *
+ * Every wrong value ends the process with status 2 and one message that names the option, the
+ * value, and what was expected, before anything is built or measured. File names are checked too: a
+ * run of minutes must not end with "no such folder". What the command line leaves open comes from
+ * the environment, as the runtime itself reads it.
+ */
+#include "pacer/pacer.h"
+#include "sim/kv.h"
+#include "sim/outfile.h"
+#include "sim/sim.h"
+#include <argp.h>
+#include <errno.h>
+#include <hedge/runtime.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    KEY_CONNS = 0x100,
+    KEY_RATE,
+    KEY_READ_PERCENT,
+    KEY_KEYS,
+    KEY_VALUE_BYTES,
+    KEY_GARBAGE_NODES,
+    KEY_DEPTH,
+    KEY_BURST,
+    KEY_POLICY,
+    KEY_GOGC,
+    KEY_PROCS,
+    KEY_DURATION,
+    KEY_WARMUP,
+    KEY_REPETITIONS,
+    KEY_SEED,
+    KEY_JSON,
+    KEY_CSV,
+    KEY_SLOWEST,
+    KEY_SERIES,
+    KEY_CYCLES,
+    KEY_HGRM,
+    KEY_FAIL_IF
+};
+
+static const struct argp_option options[] = {
+    {NULL, 0, NULL, 0, "The load:", 1},
+    {"conns", KEY_CONNS, "N", 0, "Connections: each is two tasks and two channels (10000)", 1},
+    {"rate", KEY_RATE, "OPS", 0, "Arrivals per second, all connections together (100000)", 1},
+    {"read-percent", KEY_READ_PERCENT, "P", 0, "Reads among the requests (95)", 1},
+    {"keys", KEY_KEYS, "N", 0, "Entries in the store (200000)", 1},
+    {"value-bytes", KEY_VALUE_BYTES, "N", 0, "Bytes of a value (1024)", 1},
+    {"garbage-nodes", KEY_GARBAGE_NODES, "N", 0, "48-byte nodes that each request allocates (12)",
+     1},
+    {"depth", KEY_DEPTH, "N", 0, "Stack frames of 16 pointers under each parked task (8)", 1},
+    {"burst", KEY_BURST, "US", 0, "Put arrivals off to multiples of this many microseconds (0)", 1},
+    {"seed", KEY_SEED, "N", 0, "Of the arrivals and keys; repetition r uses N + r - 1 (42)", 1},
+    {NULL, 0, NULL, 0, "The runtime:", 2},
+    {"policy", KEY_POLICY, "LIST", 0,
+     "Pacing policies to compare, and off: the floor (mean:2,pi,max:5,off)", 2},
+    {"gogc", KEY_GOGC, "N|off", 0,
+     "Heap growth in per cent between cycles ($GOGC, else 100); off: only the floor", 2},
+    {"procs", KEY_PROCS, "N", 0, "Tasks that run at once ($GOMAXPROCS, else the CPUs)", 2},
+    {NULL, 0, NULL, 0, "Measuring:", 3},
+    {"duration", KEY_DURATION, "S", 0, "Seconds measured in each run (30)", 3},
+    {"warmup", KEY_WARMUP, "S", 0, "Seconds of load before that (5)", 3},
+    {"repetitions", KEY_REPETITIONS, "N", 0,
+     "Runs of each policy, interleaved (6 to compare, as fewer give no 95 % interval; 1 for a "
+     "single policy)",
+     3},
+    {"fail-if", KEY_FAIL_IF, "EXPR", 0,
+     "Exit with status 1 if it holds for a policy's medians; may be repeated", 3},
+    {NULL, 0, NULL, 0, "Files (each appears whole, by rename):", 4},
+    {"json", KEY_JSON, "FILE", 0, "All runs", 4},
+    {"csv", KEY_CSV, "FILE", 0, "All runs, one line each", 4},
+    {"slowest", KEY_SLOWEST, "FILE", 0,
+     "CSV: the ten slowest requests of each run, and where their time went", 4},
+    {"series", KEY_SERIES, "FILE", 0, "CSV: rate, latency, heap and phase every 100 ms", 4},
+    {"cycles", KEY_CYCLES, "FILE", 0, "CSV: one line per collection", 4},
+    {"hgrm", KEY_HGRM, "DIR", 0,
+     "A folder for each run's latency percentiles (HdrHistogram's format)", 4},
+    {0}};
+
+static const char before[] =
+    "Serves a key-value load on tasks while the heap is collected, and compares pacing policies "
+    "by its latency."
+    "\vLatency counts from the moment at which a request was to start, not from when the client "
+    "got to it, so a stall is felt by every request that fell into it. Each run has a process of "
+    "its own; runs are interleaved.\n\n"
+    "Examples:\n"
+    "  hedge-sim kv\n"
+    "  hedge-sim kv --policy max:5,off --duration 5 --repetitions 1\n"
+    "  hedge-sim kv --conns 512 --rate 60000 --procs 1 --json kv.json\n"
+    "  hedge-sim kv --fail-if 'p99 > 1.5*off.p99' --fail-if 'hold_p999 > 200us'\n\n"
+    "Checks use the figures' names in the CSV (times in ns; units ns us ms s KiB MiB GiB % may "
+    "follow a number), arithmetic, comparisons, && and ||; POLICY.FIGURE is another policy's.\n\n"
+    "Exit status: 0; 1: a check of --fail-if failed; 2: wrong usage; 3: a run or a file failed; "
+    "130: Ctrl-C (what was measured until then is reported).";
+
+/* The value of a numeric option, or the end of the process. */
+static double number(struct argp_state *state, const char *option, const char *text, double low,
+                     double high, bool whole)
+{
+    char *end;
+    errno = 0;
+    double v = strtod(text, &end);
+    bool plain = *text != 0 && strspn(text, "0123456789.eE+-") == strlen(text);
+    if (!plain || *end != 0 || errno != 0 || v < low || v > high || (whole && v != floor(v)))
+        argp_error(state, "--%s: expected %s from %.15g to %.15g, not \"%s\"", option,
+                   whole ? "a whole number" : "a number", low, high, text);
+    return v;
+}
+
+static int whole(struct argp_state *state, const char *option, const char *text, double low,
+                 double high)
+{
+    return (int)number(state, option, text, low, high, true);
+}
+
+static void add_policy(struct argp_state *state, struct kv_options *opt, const char *name)
+{
+    struct kv_policy p = {"", strcmp(name, "off") == 0};
+    struct hg_policy_spec spec;
+    char why[160] = "";
+    if (p.off)
+        snprintf(p.name, sizeof p.name, "off");
+    else if (hg__policy_parse(name, &spec, why, sizeof why) != 0)
+        argp_error(state, "--policy: \"%s\": %s; or off", name, why);
+    else
+        hg__policy_name(&spec, p.name, sizeof p.name);
+    for (int i = 0; i < opt->policies; i++)
+        if (strcmp(opt->policy[i].name, p.name) == 0)
+            argp_error(state, "--policy: expected each policy once, not %s twice", p.name);
+    if (opt->policies == KV_POLICIES_MAX)
+        argp_error(state, "--policy: expected at most %d policies", KV_POLICIES_MAX);
+    opt->policy[opt->policies++] = p;
+}
+
+static void parse_policies(struct argp_state *state, struct kv_options *opt, const char *list)
+{
+    char *copy = strdup(list), *rest = copy, *name;
+    if (copy == NULL)
+        argp_failure(state, SIM_FAILED, ENOMEM, "--policy");
+    opt->policies = 0;
+    while ((name = strsep(&rest, ",")) != NULL)
+        add_policy(state, opt, name);
+    free(copy);
+}
+
+static const char *file_name(struct argp_state *state, const char *option, const char *path)
+{
+    int err = sim_outfile_check(path);
+    if (err != 0)
+        argp_error(state, "--%s: expected a file that can be written, not \"%s\": %s", option, path,
+                   strerror(-err));
+    return path;
+}
+
+static const char *folder_name(struct argp_state *state, const char *option, const char *path)
+{
+    struct stat st;
+    if (mkdir(path, 0777) != 0 && errno != EEXIST)
+        argp_error(state, "--%s: expected a folder, not \"%s\": %s", option, path, strerror(errno));
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode) || access(path, W_OK | X_OK) != 0)
+        argp_error(state, "--%s: expected a folder that can be written, not \"%s\"", option, path);
+    return path;
+}
+
+static uint64_t parse_seed(struct argp_state *state, const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != 0 || errno != 0)
+        argp_error(state,
+                   "--seed: expected a whole number from 0 to 18446744073709551615, not \"%s\"",
+                   text);
+    return v;
+}
+
+static error_t parse_load(int key, char *arg, struct argp_state *state, struct kv_options *o)
+{
+    switch (key) {
+    case KEY_CONNS:
+        o->conns = whole(state, "conns", arg, 1, 1e7);
+        break;
+    case KEY_RATE:
+        o->rate = number(state, "rate", arg, 0.001, 1e9, false);
+        break;
+    case KEY_READ_PERCENT:
+        o->read_percent = whole(state, "read-percent", arg, 0, 100);
+        break;
+    case KEY_KEYS:
+        o->keys = whole(state, "keys", arg, 1, 1e9);
+        break;
+    case KEY_VALUE_BYTES:
+        o->value_bytes = whole(state, "value-bytes", arg, 8, 64 << 20);
+        break;
+    case KEY_GARBAGE_NODES:
+        o->garbage_nodes = whole(state, "garbage-nodes", arg, 0, 1e6);
+        break;
+    case KEY_DEPTH:
+        o->depth = whole(state, "depth", arg, 0, 10000);
+        break;
+    case KEY_BURST:
+        o->burst_us = number(state, "burst", arg, 0, 1e9, false);
+        break;
+    case KEY_SEED:
+        o->seed = parse_seed(state, arg);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static error_t parse_files(int key, char *arg, struct argp_state *state, struct kv_options *o)
+{
+    switch (key) {
+    case KEY_JSON:
+        o->json = file_name(state, "json", arg);
+        break;
+    case KEY_CSV:
+        o->csv = file_name(state, "csv", arg);
+        break;
+    case KEY_SLOWEST:
+        o->slowest = file_name(state, "slowest", arg);
+        break;
+    case KEY_SERIES:
+        o->series = file_name(state, "series", arg);
+        break;
+    case KEY_CYCLES:
+        o->cycles = file_name(state, "cycles", arg);
+        break;
+    case KEY_HGRM:
+        o->hgrm = folder_name(state, "hgrm", arg);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+/* What can only be settled when all options are known. */
+static void finish(struct argp_state *state, struct kv_options *o)
+{
+    if (o->policies == 0)
+        parse_policies(state, o, "mean:2,pi,max:5,off");
+    if (o->gogc < 0)
+        parse_policies(state, o, "off");
+    if (o->repetitions == 0)
+        o->repetitions = o->policies > 1 ? 6 : 1;
+    for (int i = 0; i < o->checks; i++) {
+        char why[1024];
+        if (kv_check_syntax(o, o->fail_if[i], why, sizeof why) != 0)
+            argp_error(state, "--fail-if: \"%s\": %s", o->fail_if[i], why);
+    }
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct kv_options *o = state->input;
+    switch (key) {
+    case KEY_POLICY:
+        parse_policies(state, o, arg);
+        return 0;
+    case KEY_GOGC:
+        o->gogc = strcmp(arg, "off") == 0 ? -1 : whole(state, "gogc", arg, 0, 1e6);
+        return 0;
+    case KEY_PROCS:
+        o->procs = whole(state, "procs", arg, 1, 1024);
+        return 0;
+    case KEY_DURATION:
+        o->duration_s = number(state, "duration", arg, 0.1, 1e6, false);
+        return 0;
+    case KEY_WARMUP:
+        o->warmup_s = number(state, "warmup", arg, 0, 1e5, false);
+        return 0;
+    case KEY_REPETITIONS:
+        o->repetitions = whole(state, "repetitions", arg, 1, 1000);
+        return 0;
+    case KEY_FAIL_IF:
+        if (o->checks == KV_CHECKS_MAX)
+            argp_error(state, "--fail-if: expected at most %d checks", KV_CHECKS_MAX);
+        o->fail_if[o->checks++] = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "expected options only, not \"%s\"", arg);
+        return 0;
+    case ARGP_KEY_END:
+        finish(state, o);
+        return 0;
+    default:
+        break;
+    }
+    error_t e = parse_load(key, arg, state, o);
+    return e == ARGP_ERR_UNKNOWN ? parse_files(key, arg, state, o) : e;
+}
+
+void kv_options_parse(struct kv_options *opt, int argc, char **argv)
+{
+    static const struct argp argp = {options, parse_option, NULL, before, NULL, NULL, NULL};
+    hg_options env;
+    char why[1024];
+    hg_options_init(&env, sizeof env);
+    if (hg_options_env(&env, why, sizeof why) != 0)
+        fprintf(stderr, "%s: %s\n", argv[0], why);
+    *opt = (struct kv_options){.conns = 10000,
+                               .rate = 100000,
+                               .read_percent = 95,
+                               .keys = 200000,
+                               .value_bytes = 1024,
+                               .garbage_nodes = 12,
+                               .depth = 8,
+                               .gogc = env.gc_percent,
+                               .procs = env.procs,
+                               .duration_s = 30,
+                               .warmup_s = 5,
+                               .seed = 42};
+    argp_parse(&argp, argc, argv, 0, NULL, opt);
+}
+
+double kv_garbage_per_op(const struct kv_options *opt)
+{
+    double value = opt->value_bytes, reads = opt->read_percent / 100.0;
+    double request = 80 + 32 + 48.0 * opt->garbage_nodes + 48; /* request, key, nodes, response */
+    double read = value + (value + 40) + value;                /* copy, wire, decoded */
+    double write = value + value + 48 + 64;                    /* sent, stored, node, wire */
+    return request + reads * read + (1 - reads) * write;
+}
+
+double kv_floor_bytes(const struct kv_options *opt)
+{
+    double seconds = opt->duration_s + opt->warmup_s + 1;
+    double entry = 64 + opt->value_bytes + 48.0 * KV_ENTRY_NODES + 8;
+    double stack = 8192 + 224.0 * opt->depth;
+    double rounding = 1.15; /* size classes */
+    return rounding * (opt->keys * entry + opt->rate * seconds * kv_garbage_per_op(opt)) +
+           2.0 * opt->conns * stack;
+}

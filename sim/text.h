@@ -1,0 +1,13 @@
+/* text.h: numbers for people. Each writes into the caller's buffer of at least 32 bytes and returns
+ * it. */
+#ifndef HG_SIM_TEXT_H
+#define HG_SIM_TEXT_H
+
+char *text_count(double v, char *buffer); /* 20000 -> "20,000"; rounded to a whole number */
+char *text_short(double v, char *buffer); /* 30123 -> "30.1k"; at most 6 characters */
+char *text_ms(double ns,
+              char *buffer); /* three or four figures of milliseconds: "0.512", "23.40", "161.5" */
+char *text_bytes(double v, char *buffer);    /* "3.9 KB", "13.4 GB": powers of 1000 */
+char *text_duration(double s, char *buffer); /* "45 s", "14 min" */
+
+#endif
