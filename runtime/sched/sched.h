@@ -77,10 +77,11 @@ struct hg_tcb {
     void *arg;                      /* a root: the control block is scanned with the stack */
     void *handle;                   /* heap object to publish the result in, or NULL; a root */
     uint64_t id;
-    uintptr_t low;                  /* lowest sp seen at a switch since the last trim; owner */
     struct hg_tcb *gc_next;         /* waiting for a cycle; the collector's (COLLECT) */
+    uint64_t gc_wanted;             /* number of that cycle */
 
-    uint64_t gc_wanted, gc_ticket;  /* number of that cycle; ticket of the park */
+    uint64_t gc_ticket;             /* of the park that waits for it */
+    uint64_t trim_seen;             /* `wait` when the trimmer came by last; the driver's */
     uint32_t slot;                  /* index in the registry; constant */
     uint32_t stack_class;           /* index of its pool; constant */
     struct hg_thread *thread;       /* REGION: the thread inside */
@@ -259,8 +260,8 @@ int hg__task_post(struct hg_sched *s, void (*fn)(void *), void *arg);
 static inline struct hg_tcb *hg__task_at(struct hg_sched *s, uint32_t i) { return s->registry[i >> 12][i & 4095]; }
 /* What a scan of all stacks would read, for the pacer: from sp to hi, estimated from a sample. Driver or monitor. */
 int64_t hg__stack_scannable(struct hg_sched *s);
-/* Gives deep pages of pooled and parked stacks back, at most `n` stacks (n <= 64). Returns how many. Driver only, while
- * the phase is OFF: it makes a handshake. */
+/* Gives deep pages of pooled and parked stacks back, at most `n` stacks. Returns how many. Driver only, while the phase is
+ * OFF: it makes handshakes. */
 int hg__stack_trim(struct hg_sched *s, int n);
 
 /* ---- timers (timer.c) ---- */

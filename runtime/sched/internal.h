@@ -1,0 +1,109 @@
+/* internal.h: what the files of sched/ share with each other and with nobody else. See sched.h for the structures.
+ *
+ * By file:
+ *   proc.c     the loop, ready, idle procs          thread.c   OS threads, start, stop
+ *   runq.c     rings and the global queue           region.c   blocking regions
+ *   park.c     park, yield, sleep                   monitor.c  preemption, handing on, ticks
+ *   timer.c    timer heaps                          report.c   dump, deadlock, stack overflow
+ *   task.c     spawn, exit, join                    stack.c    stacks, registry, trimming
+ */
+#ifndef HG_RUNTIME_SCHED_INTERNAL_H
+#define HG_RUNTIME_SCHED_INTERNAL_H
+#include "runtime/sched/sched.h"
+
+#define HG_SLICE_TICKS_NS   INT64_C(10000000) /* a task that has run so long is asked to yield */
+#define HG_GLOBAL_ROUNDS    61u               /* every so many rounds the global queue comes first */
+#define HG_STACK_UNIT       ((size_t)4096)    /* of hg_tcb.pages */
+#define HG_PROC_STACK_BYTES ((size_t)256 << 10)
+
+/* ---- runq.c ---- */
+
+/* Owner only. next: into the runnext slot; what was there goes to the ring. */
+void hg__runq_put(struct hg_proc *p, struct hg_tcb *t, bool next);
+/* Owner only. *inherit: it came from runnext and goes on with the time slice. NULL: empty. */
+struct hg_tcb *hg__runq_get(struct hg_proc *p, bool *inherit);
+/* Owner of p, whose ring is empty: takes half of the victim's ring (one of them is returned), or its runnext. */
+struct hg_tcb *hg__runq_steal(struct hg_proc *p, struct hg_proc *victim, bool next_too);
+/* Any thread: whether the ring or runnext hold something (a hint unless the caller is the owner). */
+static inline bool hg__runq_empty(const struct hg_proc *p)
+{
+    return hg_load_acq(&p->head) == hg_load_acq(&p->tail) && hg_load_acq(&p->runnext) == NULL;
+}
+/* Any thread: a chain of n tasks, linked by next, to the tail of the global queue. */
+void hg__global_put(struct hg_sched *s, struct hg_tcb *first, struct hg_tcb *last, uint32_t n);
+/* Owner of p: the first of the global queue; batch: also p's share of the rest into its ring, which is empty. */
+struct hg_tcb *hg__global_get(struct hg_proc *p, bool batch);
+
+/* ---- proc.c ---- */
+
+/* After work was made visible: wakes an idle proc unless one is looking for work. Note [WAKE]. */
+void hg__wake_for_work(struct hg_sched *s);
+/* p has a new earliest timer: its thread must not oversleep it. */
+void hg__proc_kick(struct hg_proc *p);
+/* A task whose time slice is over leaves the running state: what is next in line is no longer preferred. Owner. */
+void hg__slice_end(struct hg_proc *p);
+/* Stamps a task that becomes runnable, for those who track waits. p: who made it so, or NULL. */
+void hg__track_ready(struct hg_tcb *t, struct hg_proc *p);
+
+/* ---- park.c ---- */
+
+/* On the scheduler stack: the running task leaves p, its registers saved; notes how deep its stack is. */
+struct hg_tcb *hg__task_off(struct hg_proc *p);
+
+/* ---- task.c, stack.c ---- */
+
+/* The mutator of the calling task, or NULL. */
+static inline struct hg_mutator *hg__task_mutator(void)
+{
+    struct hg_mutator *m = hg__self();
+    return m != NULL && hg__proc_of(m)->current != NULL ? m : NULL;
+}
+/* Index of the pool for stacks of `bytes` (0: default), or -1: too large. */
+int hg__stack_class(const struct hg_sched *s, size_t bytes);
+/* A control block with its stack from pool `class`, or NULL. p: whose pool may be used, or NULL. On a scheduler stack or
+ * a thread's own. The block belongs to the caller and is FREE. */
+struct hg_tcb *hg__stack_get(struct hg_sched *s, struct hg_proc *p, uint32_t class);
+/* Back to its pool; state is FREE. */
+void hg__stack_put(struct hg_sched *s, struct hg_proc *p, struct hg_tcb *t);
+/* A stack was found deeper than before. */
+void hg__stack_deepened(struct hg_tcb *t, uint32_t pages);
+void hg__stacks_init(struct hg_sched *s, size_t stack_bytes);
+void hg__stacks_fini(struct hg_sched *s);
+size_t hg__stack_bytes(const struct hg_tcb *t);
+
+/* ---- thread.c ---- */
+
+/* A new thread; p: what it runs, NULL: it goes to the idle threads. 0 or -errno. */
+int hg__thread_new(struct hg_sched *s, struct hg_proc *p);
+/* On th's scheduler stack, without a proc: sleeps until it is given one, and runs it. */
+_Noreturn void hg__thread_idle(struct hg_thread *th);
+/* On th's scheduler stack: ends the thread. It owns no proc, or one that is BLOCKED. */
+_Noreturn void hg__thread_exit(struct hg_thread *th);
+
+/* ---- region.c ---- */
+
+/* Monitor: gives p to another thread if it is (still) in a blocking region and there is a thread. True: done. */
+bool hg__region_hand_on(struct hg_proc *p);
+/* hg__sched_stop: the thread in t's region never comes back into the runtime. False: it is no longer in one. */
+bool hg__region_abandon(struct hg_tcb *t);
+
+/* ---- monitor.c ---- */
+
+void *hg__monitor_main(void *sched);
+enum hg_monitor_sleep { HG_MONITOR_AWAKE, HG_MONITOR_NAPS, HG_MONITOR_SLEEPS };
+/* Wakes the monitor if it sleeps at least as deep as `least`. */
+static inline void hg__monitor_poke(struct hg_sched *s, enum hg_monitor_sleep least)
+{
+    if (hg_load_sc(&s->monitor_wake) >= (uint32_t)least && hg_xchg_sc(&s->monitor_wake, 0u) != HG_MONITOR_AWAKE)
+        hg__os_wake(&s->monitor_wake, 1);
+}
+
+/* ---- report.c ---- */
+
+/* A proc has gone idle as the last one: reports and ends the process if nothing can ever wake a task. */
+void hg__deadlock_check(struct hg_sched *s);
+/* For each thread: an alternate signal stack, if the reporter is installed. */
+void hg__stack_report_thread(struct hg_thread *th);
+void hg__stack_report_thread_end(struct hg_thread *th);
+
+#endif

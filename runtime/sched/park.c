@@ -1,0 +1,161 @@
+/* park.c: how the running task stops running: parks, yields, sleeps.
+ *
+ * A park, in order:
+ *   1. hg__park_begin takes a fresh ticket: wait = (ticket, NONE).
+ *   2. The task puts wait records with the ticket where wakers find them, under the wakers' lock, and keeps the lock.
+ *   3. hg__park goes to the scheduler stack, which saves the registers. There: the task leaves its proc, the deadline is
+ *      armed, state becomes WAITING, and commit lets the lock go. From the first moment that a waker can win, the stack
+ *      is complete; from commit on nothing of the task is touched here.
+ *   4. A waker wins by swapping (ticket, NONE) for (ticket, why): exactly one does (S2). It makes the task ready, which
+ *      waits for WAITING: the deadline may be due before this thread has got there.
+ *   5. The proc that runs it next stops the deadline's timer. That takes the lock of the heap, under which timers of parks
+ *      are fired, so no late timer can meet a later park.
+ *
+ * The arguments of commit may lie on the task's stack: they are read before the last lock is let go, and whoever resumes
+ * the task by then (the deadline) must come past that lock before its frame goes away.
+ */
+#include "runtime/sched/internal.h"
+
+uint64_t hg__park_begin(struct hg_tcb *t)
+{
+    uint64_t ticket = (hg_load_rlx(&t->wait) >> 3) + 1;
+    hg_store_rlx(&t->wait, ticket << 3 | HG_WAKE_NONE); /* wakers get the ticket under their lock, or from a timer's */
+    return ticket;
+}
+
+bool hg__park_claim(struct hg_tcb *t, uint64_t ticket, enum hg_wake why)
+{
+    uint64_t waiting = ticket << 3 | HG_WAKE_NONE;
+    return hg_cas_acqrel(&t->wait, &waiting, ticket << 3 | (uint64_t)why);
+}
+
+struct hg_tcb *hg__task_off(struct hg_proc *p)
+{
+    struct hg_tcb *t = p->current;
+    uint32_t pages = (uint32_t)((t->stack.hi - t->stack.sp + HG_STACK_UNIT - 1) / HG_STACK_UNIT);
+    if (hg_unlikely(pages > hg_load_rlx(&t->pages)))
+        hg__stack_deepened(t, pages);
+    p->current = NULL;
+    p->mut.stack = NULL;
+    return t;
+}
+
+static void start_waiting(struct hg_proc *p, int64_t deadline, const char *where)
+{
+    struct hg_tcb *t = hg__task_off(p);
+    t->why = where;
+    if (deadline != HG_FOREVER) {
+        t->timed = 1;
+        hg__timer_arm(p, &t->timer, deadline);
+    }
+    /* Release: pairs with hg__ready's wait for WAITING. Where there is no commit, t may run elsewhere from here on. */
+    hg_store_rel(&t->state, HG_TASK_WAITING);
+}
+
+struct park {
+    int64_t deadline;
+    void (*commit)(void *);
+    void *arg;
+    const char *where;
+};
+
+static void *park_on_scheduler(void *m, void *b)
+{
+    struct hg_proc *p = hg__proc_of(m);
+    struct park k = *(struct park *)b;
+    start_waiting(p, k.deadline, k.where);
+    k.commit(k.arg);
+    hg__schedule(p);
+}
+
+enum hg_wake hg__park(struct hg_tcb *t, uint64_t ticket, int64_t deadline, void (*commit)(void *), void *arg,
+                      const char *where)
+{
+    struct park k = {deadline, commit, arg, where};
+    HG_ASSERT(t == hg__task_self() && hg_load_rlx(&t->wait) >> 3 == ticket);
+    (void)ticket;
+    hg__on_scheduler(hg__self(), park_on_scheduler, &k);
+    return (enum hg_wake)(hg_load_acq(&t->wait) & 7u); /* acquire: with the claim, whose winner may have written for us */
+}
+
+_Noreturn void hg__park_from_scheduler(struct hg_proc *p, uint64_t ticket, int64_t deadline, const char *where)
+{
+    HG_ASSERT(hg_load_rlx(&p->current->wait) >> 3 == ticket);
+    (void)ticket;
+    start_waiting(p, deadline, where);
+    hg__schedule(p);
+}
+
+/* ---- yielding ---- */
+
+static struct hg_tcb *make_runnable(struct hg_proc *p)
+{
+    struct hg_tcb *t = hg__task_off(p);
+    if (p->sched->track_waits)
+        hg__track_ready(t, p);
+    hg_store_rel(&t->state, HG_TASK_RUNNABLE);
+    return t;
+}
+
+_Noreturn void hg__yield_from_scheduler(struct hg_proc *p)
+{
+    struct hg_tcb *t = make_runnable(p);
+    hg__global_put(p->sched, t, t, 1);
+    hg__slice_end(p);
+    /* If nothing else is here this proc takes it back itself, and need not wake anyone. */
+    if (p->sched->nprocs > 1 && !hg__runq_empty(p))
+        hg__wake_for_work(p->sched);
+    hg__schedule(p);
+}
+
+/* To the end of the own ring. Nobody is woken: the ring holds no more tasks for others than before, and what it held was
+ * offered when it came. */
+static void *yield_on_scheduler(void *m, void *b)
+{
+    struct hg_proc *p = hg__proc_of(m);
+    (void)b;
+    hg__runq_put(p, make_runnable(p), false);
+    hg__schedule(p);
+}
+
+HG_API void hg_yield(void)
+{
+    struct hg_mutator *m = hg__task_mutator();
+    HG_CHECK(m != NULL, "hg_yield: not on a task");
+    hg__on_scheduler(m, yield_on_scheduler, NULL);
+}
+
+/* ---- sleeping ---- */
+
+static void *sleep_on_scheduler(void *m, void *b)
+{
+    struct hg_proc *p = hg__proc_of(m);
+    start_waiting(p, *(int64_t *)b, "sleep");
+    hg__schedule(p);
+}
+
+static void sleep_until(struct hg_mutator *m, int64_t deadline)
+{
+    hg__park_begin(hg__proc_of(m)->current);
+    hg__on_scheduler(m, sleep_on_scheduler, &deadline);
+}
+
+HG_API void hg_sleep_until(int64_t deadline)
+{
+    struct hg_mutator *m = hg__task_mutator();
+    HG_CHECK(m != NULL, "hg_sleep_until: not on a task");
+    if (deadline > hg__os_now())
+        sleep_until(m, deadline);
+    else
+        hg__on_scheduler(m, yield_on_scheduler, NULL);
+}
+
+HG_API void hg_sleep(int64_t ns)
+{
+    struct hg_mutator *m = hg__task_mutator();
+    HG_CHECK(m != NULL, "hg_sleep: not on a task");
+    if (ns > 0)
+        sleep_until(m, hg_in(ns));
+    else
+        hg__on_scheduler(m, yield_on_scheduler, NULL);
+}
