@@ -218,7 +218,7 @@ static int run(struct hg_mutator *m, struct select *s, int64_t deadline)
 {
     struct hg_tcb *wake;
     sort_order(s);
-    if (s->live == 0) /* no lock would hold this task back until the commit is done with its stack */
+    if (s->live == 0) /* no lock would hold this task back until the commit is done with it */
         return hg__wait_never(m, deadline, "select of no channel");
     lock_all(s);
     int i = try_cases(m, s, &wake);
