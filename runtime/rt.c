@@ -135,7 +135,8 @@ static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_pol
     }
     hg__world_init(&rt->world, heap, layouts, meta);
     int procs = o->procs == -1 ? hg__os_cpus() : o->procs;
-    err = hg__sched_init(&rt->sched, &rt->world, procs, o->stack_bytes, o->sched_seed);
+    size_t stack = o->stack_bytes == 0 ? 64 * HG_KIB : hg_max_size(o->stack_bytes, 16 * HG_KIB);
+    err = hg__sched_init(&rt->sched, &rt->world, procs, stack, o->sched_seed);
     if (err != 0) {
         hg__world_fini(&rt->world);
         hg__heap_close(heap);

@@ -115,7 +115,10 @@ struct hg_tracer {
     struct hg_mutator *m;
     struct hg_heap *heap;
     const struct hg_layout_info *layouts;
-    uintptr_t ring[HG_MARK_RING]; /* objects whose lines are on their way */
+    struct hg_grey_object {
+        uintptr_t at;             /* where to begin: the object's start, or a chunk of it */
+        struct hg_object object;
+    } ring[HG_MARK_RING];         /* objects whose lines are on their way */
     unsigned head, count;
     int64_t bytes;                /* scanned in this slice */
     int64_t marked;               /* bytes found live */

@@ -132,17 +132,25 @@ static void share_rest(struct hg_tracer *t, uintptr_t at)
     hg__grey_give(t->m->world, g);
 }
 
-static inline void scan_entry(struct hg_tracer *t, uintptr_t entry)
+static inline void scan_grey(struct hg_tracer *t, const struct hg_grey_object *g)
 {
-    uintptr_t at = entry & ~(uintptr_t)1;
-    struct hg_object o = hg__find(t->heap, at);
-    size_t size = hg__object_size(t->heap, &o);
-    size_t from = at - o.base, to = size;
+    size_t from = g->at - g->object.base, to = hg__object_size(t->heap, &g->object);
     if (hg_unlikely(to - from > HG_CHUNK_BYTES)) {
         to = from + HG_CHUNK_BYTES;
-        share_rest(t, o.base + to);
+        share_rest(t, g->object.base + to);
     }
-    scan_object(t, &o, from, to);
+    scan_object(t, &g->object, from, to);
+}
+
+/* Puts an entry into the ring and asks for the lines that scanning it will read: the object's first, and its layout id. */
+static inline void enter_ring(struct hg_tracer *t, uintptr_t entry)
+{
+    struct hg_grey_object *g = &t->ring[(t->head + t->count++) % RING];
+    g->at = entry & ~(uintptr_t)1;
+    __builtin_prefetch((const void *)g->at);
+    g->object = hg__find(t->heap, g->at);
+    if (hg__desc_kind(g->object.desc) == HG_SPAN_DESCRIBED && hg__desc_class(g->object.desc) != 0)
+        __builtin_prefetch(hg__slot_id(&g->object));
 }
 
 /* Moves entries from buffers to the ring until it is full; false: there is nothing at all. */
@@ -158,9 +166,7 @@ static inline bool fill_ring(struct hg_tracer *t)
             hg__grey_give(t->m->world, g);
             g = more;
         }
-        uintptr_t entry = g->entry[--g->n];
-        __builtin_prefetch((const void *)(entry & ~(uintptr_t)1));
-        t->ring[(t->head + t->count++) % RING] = entry;
+        enter_ring(t, g->entry[--g->n]);
     }
     return t->count != 0;
 }
@@ -192,7 +198,8 @@ static bool must_stop(struct hg_tracer *t, enum hg_work_kind kind, int64_t until
 static void finish(struct hg_tracer *t)
 {
     while (t->count != 0) {
-        push(t, t->ring[t->head++ % RING]);
+        const struct hg_grey_object *g = &t->ring[t->head++ % RING];
+        push(t, g->at == g->object.base ? g->at : g->at | 1);
         t->count--;
     }
     struct hg_mut_stats *s = &t->m->stats;
@@ -203,9 +210,9 @@ static void finish(struct hg_tracer *t)
 static void trace(struct hg_tracer *t, enum hg_work_kind kind, int64_t until, int64_t bytes)
 {
     for (unsigned n = 1; fill_ring(t); n++) {
-        uintptr_t entry = t->ring[t->head++ % RING];
+        const struct hg_grey_object *g = &t->ring[t->head++ % RING];
         t->count--;
-        scan_entry(t, entry);
+        scan_grey(t, g);
         if (n % CHECK_EVERY == 0) {
             balance(t);
             if (must_stop(t, kind, until, bytes))
