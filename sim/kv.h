@@ -133,9 +133,10 @@ enum kv_part {
     KV_PART_RUNQ,  /* client or server waited for a proc, but for the marking it did meanwhile */
     KV_PART_MARK,  /* marking slices: its proc's between tasks, and at its own safepoints */
     KV_PART_ASSIST,
+    KV_PART_LOCK,  /* the shard's lock was held by another request */
     KV_PART_SWEEP, /* sweeping for its own allocations */
     KV_PART_HOLD,  /* handshake callbacks and scans of its own stack */
-    KV_PART_WORK,  /* the rest: its own work, locks, a proc's thread that the kernel did not run */
+    KV_PART_WORK,  /* the rest: its own work, a proc's thread that the kernel did not run */
     KV_PARTS
 };
 extern const char *const kv_part_key[KV_PARTS];  /* in JSON and CSV */

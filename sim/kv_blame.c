@@ -108,6 +108,7 @@ static void split_own(const struct kv_slow *s, double part[KV_PARTS])
     double service[KV_PARTS] = {0}, sum = 0, time = (double)(s->end - s->issued);
     service[KV_PART_MARK] = (double)(c->mark_ns + v->mark_ns + c->slice_ns + v->slice_ns);
     service[KV_PART_RUNQ] = (double)(c->runq_ns - c->mark_ns + v->runq_ns - v->mark_ns);
+    service[KV_PART_LOCK] = (double)s->lock_ns;
     service[KV_PART_ASSIST] = (double)(c->assist_ns + v->assist_ns);
     service[KV_PART_SWEEP] = (double)(c->sweep_ns + v->sweep_ns);
     service[KV_PART_HOLD] = (double)(c->hold_ns + v->hold_ns);

@@ -20,6 +20,7 @@ struct kv_slow {
     uint32_t conn, write;
     hg_task_times waiting;        /* client: from free_at to issued */
     hg_task_times client, server; /* from issued to end */
+    int64_t lock_ns;              /* of it: the server was parked at the shard's lock */
     /* Where the time of the connection's earlier requests went, if this one was behind: shares. */
     float earlier[KV_PARTS];
 };

@@ -44,6 +44,7 @@ struct kv_conn {
     alignas(128) _Atomic int64_t next;
     /* Of the server, for the request whose response is on its way. */
     hg_task_times server;
+    int64_t lock_ns;
 };
 
 struct kv_live {

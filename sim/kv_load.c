@@ -96,9 +96,11 @@ static void server_loop(const struct conn_task *t)
         hg_task_times_read(&idle);
         if (hg_chan_recv(t->requests, &request, HG_FOREVER) != 0)
             return;
-        struct kv_response *response = kv_store_serve(t->live->store, request);
+        int64_t lock_ns = 0;
+        struct kv_response *response = kv_store_serve(t->live->store, request, &lock_ns);
         hg_task_times_read(&now);
         conn->server = kv_times_between(&idle, &now);
+        conn->lock_ns = lock_ns;
         if (hg_chan_send(t->responses, &response, HG_FOREVER) != 0)
             return;
     }
@@ -163,6 +165,7 @@ static bool exchange(struct client *c)
     hg_task_times_read(&at_end);
     s->client = kv_times_between(&at_issue, &at_end);
     s->server = c->conn->server;
+    s->lock_ns = c->conn->lock_ns;
     c->at_free = at_end;
     return true;
 }

@@ -55,16 +55,16 @@ const struct kv_metric_info kv_metric_info[KV_METRICS] = {
 };
 
 const char *const kv_part_key[KV_PARTS] = {
-    [KV_PART_TIMER] = "timer_ns",   [KV_PART_RUNQ] = "runq_ns",   [KV_PART_MARK] = "mark_ns",
-    [KV_PART_ASSIST] = "assist_ns", [KV_PART_SWEEP] = "sweep_ns", [KV_PART_HOLD] = "hold_ns",
-    [KV_PART_WORK] = "work_ns",
+    [KV_PART_LOCK] = "lock_ns", [KV_PART_TIMER] = "timer_ns",   [KV_PART_RUNQ] = "runq_ns",
+    [KV_PART_MARK] = "mark_ns", [KV_PART_ASSIST] = "assist_ns", [KV_PART_SWEEP] = "sweep_ns",
+    [KV_PART_HOLD] = "hold_ns", [KV_PART_WORK] = "work_ns",
 };
 
 const char *const kv_part_text[KV_PARTS] = {
-    [KV_PART_TIMER] = "timer late",    [KV_PART_RUNQ] = "run-queue wait",
-    [KV_PART_MARK] = "marking slices", [KV_PART_ASSIST] = "assist",
-    [KV_PART_SWEEP] = "sweeping",      [KV_PART_HOLD] = "handshakes, holds",
-    [KV_PART_WORK] = "own work, rest",
+    [KV_PART_TIMER] = "timer late",       [KV_PART_LOCK] = "shard lock",
+    [KV_PART_RUNQ] = "run-queue wait",    [KV_PART_MARK] = "marking slices",
+    [KV_PART_ASSIST] = "assist",          [KV_PART_SWEEP] = "sweeping",
+    [KV_PART_HOLD] = "handshakes, holds", [KV_PART_WORK] = "own work, rest",
 };
 
 enum kv_metric kv_metric_find(const char *name)

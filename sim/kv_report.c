@@ -41,11 +41,10 @@ void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_
     fprintf(out, "policies ");
     for (int i = 0; i < opt->policies; i++)
         fprintf(out, "%s %s", i == 0 ? "" : i % 5 == 0 ? ",\n         " : ",", opt->policy[i].name);
-    fprintf(
-        out,
-        "\nruns      %d of each, %g s after %g s of warm-up\n          seed %llu; about %s in all\n",
-        opt->repetitions, opt->duration_s, opt->warmup_s, (unsigned long long)opt->seed,
-        text_duration(runs * each, text));
+    fprintf(out, "\nruns      %d of each, %g s after %g s of warm-up\n", opt->repetitions,
+            opt->duration_s, opt->warmup_s);
+    fprintf(out, "          seed %llu; about %s in all\n", (unsigned long long)opt->seed,
+            text_duration(runs * each, text));
     if (opt->policies > 1 && opt->repetitions < SIM_FEWEST_FOR_INTERVAL)
         fprintf(out, "          (fewer than %d give no 95 %% interval)\n", SIM_FEWEST_FOR_INTERVAL);
     fprintf(out, "\n%-14s rep. %9s %9s %9s %9s %9s %7s\n", "latency, ms", "p50", "p99", "p99.9",

@@ -132,11 +132,24 @@ struct kv_request *kv_request_new(uint64_t key, uint64_t seq, int garbage_nodes,
     return r;
 }
 
-static void serve_read(struct kv_store *s, const struct kv_request *r, struct kv_response *resp)
+static void lock_shard(struct kv_shard *shard, int64_t *lock_ns)
+{
+    if (hg_mutex_lock_until(&shard->lock, HG_NOW) == 0)
+        return;
+    hg_task_times before, after;
+    int64_t since = hg_now();
+    hg_task_times_read(&before);
+    hg_mutex_lock(&shard->lock);
+    hg_task_times_read(&after);
+    *lock_ns += hg_now() - since - (after.runq_ns - before.runq_ns);
+}
+
+static void serve_read(struct kv_store *s, const struct kv_request *r, struct kv_response *resp,
+                       int64_t *lock_ns)
 {
     uint64_t h = hash(r->key);
     struct kv_shard *shard = &s->shard[h % KV_SHARDS];
-    hg_mutex_lock(&shard->lock);
+    lock_shard(shard, lock_ns);
     struct kv_entry *e = find(s, r->key, h);
     struct kv_bytes value = e->value;
     resp->version = e->version;
@@ -161,7 +174,8 @@ static void push_node(struct kv_entry *e, struct kv_node *n)
     hg_ref_store(&n->next, NULL);
 }
 
-static void serve_write(struct kv_store *s, const struct kv_request *r, struct kv_response *resp)
+static void serve_write(struct kv_store *s, const struct kv_request *r, struct kv_response *resp,
+                        int64_t *lock_ns)
 {
     uint64_t h = hash(r->key);
     struct kv_shard *shard = &s->shard[h % KV_SHARDS];
@@ -169,7 +183,7 @@ static void serve_write(struct kv_store *s, const struct kv_request *r, struct k
     bytes_append(&value, r->value.data, r->value.length);
     struct kv_node *n = kv_node_new();
     n->a = r->key;
-    hg_mutex_lock(&shard->lock);
+    lock_shard(shard, lock_ns);
     struct kv_entry *e = find(s, r->key, h);
     hg_ref_store(&e->value.data, value.data);
     e->value.length = value.length;
@@ -183,15 +197,15 @@ static void serve_write(struct kv_store *s, const struct kv_request *r, struct k
     resp->wire = wire;
 }
 
-struct kv_response *kv_store_serve(struct kv_store *s, struct kv_request *r)
+struct kv_response *kv_store_serve(struct kv_store *s, struct kv_request *r, int64_t *lock_ns)
 {
     struct kv_response *resp = hg_alloc(sizeof *resp, &response_layout);
     resp->seq = r->seq;
     resp->request = r;
     if (r->write)
-        serve_write(s, r, resp);
+        serve_write(s, r, resp, lock_ns);
     else
-        serve_read(s, r, resp);
+        serve_read(s, r, resp, lock_ns);
     return resp;
 }
 

@@ -67,8 +67,9 @@ int kv_store_build(struct kv_store **slot, int keys, int value_bytes, int (*stop
  * it is a write. */
 struct kv_request *kv_request_new(uint64_t key, uint64_t seq, int garbage_nodes, int write_bytes);
 
-/* S W: what the server does with it. */
-struct kv_response *kv_store_serve(struct kv_store *s, struct kv_request *r);
+/* S W: what the server does with it. *lock_ns grows by the time that it was parked at the shard's
+ * lock, its wait for a proc afterwards (which is in its hg_task_times) not included. */
+struct kv_response *kv_store_serve(struct kv_store *s, struct kv_request *r, int64_t *lock_ns);
 
 /* S W: what the client does with the response: decodes a read's value, checks that it is the answer
  * to its request. Returns a byte of the value, or -1: this is not the answer. */

@@ -54,7 +54,7 @@ char *text_ms(double ns, char *buffer)
     if (isnan(ns))
         snprintf(buffer, ROOM, "-");
     else
-        snprintf(buffer, ROOM, "%.*f", ms < 9.9995 ? 3 : ms < 99.995 ? 2 : 1, ms);
+        snprintf(buffer, ROOM, "%.*f", ms < 9.9995 ? 3 : ms < 99.995 ? 2 : ms < 999.95 ? 1 : 0, ms);
     return buffer;
 }
 

@@ -6,7 +6,7 @@
 char *text_count(double v, char *buffer); /* 20000 -> "20,000"; rounded to a whole number */
 char *text_short(double v, char *buffer); /* 30123 -> "30.1k"; at most 6 characters */
 char *text_ms(double ns,
-              char *buffer); /* three or four figures of milliseconds: "0.512", "23.40", "161.5" */
+              char *buffer); /* four figures of milliseconds: "0.512", "23.40", "161.5", "1325" */
 char *text_bytes(double v, char *buffer);    /* "3.9 KB", "13.4 GB": powers of 1000 */
 char *text_duration(double s, char *buffer); /* "45 s", "14 min" */
 

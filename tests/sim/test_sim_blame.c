@@ -70,14 +70,16 @@ Test(sim_blame, split)
     s.waiting = (hg_task_times){.runq_ns = 120, .mark_ns = 50};
     s.client = (hg_task_times){.runq_ns = 100, .mark_ns = 30, .slice_ns = 20, .hold_ns = 5};
     s.server = (hg_task_times){.runq_ns = 200, .assist_ns = 40, .sweep_ns = 10};
+    s.lock_ns = 15;
     kv_blame_split(&s, part);
     cr_assert_eq(part[KV_PART_MARK], 50 + 30 + 20);
+    cr_assert_eq(part[KV_PART_LOCK], 15);
     cr_assert_eq(part[KV_PART_RUNQ], 70 + 70 + 200);
     cr_assert_eq(part[KV_PART_TIMER], 80);
     cr_assert_eq(part[KV_PART_ASSIST], 40);
     cr_assert_eq(part[KV_PART_SWEEP], 10);
     cr_assert_eq(part[KV_PART_HOLD], 5);
-    cr_assert_eq(part[KV_PART_WORK], 800 - 375);
+    cr_assert_eq(part[KV_PART_WORK], 800 - 390);
     cr_assert_eq(sum(part), 1000);
 }
 

@@ -48,7 +48,8 @@ static struct kv_result run(const char *policy, int repetition, double p99)
     r.metric[KV_P99_LOW] = p99 * 0.9e6;
     r.metric[KV_P99_HIGH] = p99 * 1.1e6;
     r.metric[KV_DROPPED] = r.metric[KV_STEAL_SHARE] = r.metric[KV_FOREIGN_CPU] = 0;
-    r.blame[1] = (struct kv_blame){.requests = 20000, .ns = {1, 2, 3, 4, 5, 6, 7}, .behind_ns = 9};
+    r.blame[1] =
+        (struct kv_blame){.requests = 20000, .ns = {1, 2, 3, 4, 5, 6, 7, 8}, .behind_ns = 9};
     r.blame[0] = (struct kv_blame){.requests = 10000, .ns = {7, 6, 5, 4, 3, 2, 1}};
     return r;
 }
@@ -206,7 +207,14 @@ Test(sim_kv, report_of_extremes, .init = setup)
     opt.repetitions = 1000;
     for (int i = 0; i < runs.n; i++)
         for (int m = 0; m < KV_METRICS; m++)
-            made[i].metric[m] = i % 2 ? 1e13 : (double)NAN;
+            made[i].metric[m] = i % 2 ? 1e11 : (double)NAN;
+    for (int i = 1; i < runs.n; i += 2) {
+        made[i].metric[KV_ACHIEVED_RATE] = 1e7;
+        made[i].metric[KV_CYCLES] = 1e5;
+        made[i].metric[KV_GC_CPU_SHARE] = made[i].metric[KV_ASSIST_SHARE] = 1;
+        made[i].metric[KV_STEAL_SHARE] = 1;
+        made[i].metric[KV_PEAK_OVER_GOAL] = 1e9;
+    }
     free(report());
     for (int i = 0; i < 4; i++)
         snprintf(opt.policy[i].name, sizeof opt.policy[i].name, "max:%d", 29 + i);
@@ -529,6 +537,8 @@ Test(sim_kv, every_figure_has_its_own_names)
                      kv_metric_info[m].name);
     }
     cr_assert_eq(kv_metric_find("p98"), KV_METRICS);
+    for (int p = 0; p < KV_PARTS; p++)
+        cr_assert(kv_part_key[p] != NULL && kv_part_text[p] != NULL, "part %d", p);
 }
 
 Test(sim_kv, numbers_for_people)
