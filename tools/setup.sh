@@ -1,7 +1,8 @@
 # shellcheck shell=sh disable=SC2154,SC2034
 # Sourced by run.sh and test.sh, which set `me` and `root`: Debian packages, and steps with a log.
 
-say() { echo "$me: $*"; }
+# To standard error, so that what hedge-sim prints can be piped.
+say() { echo "$me: $*" >&2; }
 
 fail() {
     echo "$me: $*" >&2

@@ -1,6 +1,7 @@
 /* use.c: a program on the public headers alone, valid as strict C17 and as C++17. The tests compile
  * it both ways and run it against the installed library: a list of typed nodes that only a task's
- * stack keeps alive, a collection, and a channel between two tasks. Ends with 0 when all is right. */
+ * stack keeps alive, a collection, and a channel between two tasks. Ends with 0 when all is
+ * right. */
 #include <hedge/hedge.h>
 #include <stdio.h>
 
