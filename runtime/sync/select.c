@@ -226,7 +226,7 @@ static int run(struct hg_mutator *m, struct select *s, int64_t deadline)
         return wait_for_one(m, s, deadline);
     unlock_all(s);
     if (wake != NULL)
-        hg__ready(wake, true);
+        hg__ready(wake, s->cases[i].send != NULL); /* a receiver runs next: see chan.c */
     return i;
 }
 
