@@ -85,7 +85,7 @@ static void run(void *arg)
     bench_run(main_task, m, &opt);
     bench_figure(&m->rate_cpu, "GB/s", "mark %s, per core-second", n);
     bench_figure(&m->rate_marking, "GB/s", "mark %s, marking alone", n);
-    bench_figure(&m->rate_wall, "GB/s", "mark %s, elapsed", n);
+    bench_figure(&m->rate_wall, "GB/s", "mark %s, elapsed rate", n);
     bench_figure(&m->wall_ms, "ms", "mark %s, elapsed", n);
     bench_figure(&m->cpu_ms, "ms", "mark %s, CPU of all", n);
     bench_figure(&m->marking_ms, "ms", "mark %s, CPU of marking", n);

@@ -1,0 +1,3 @@
+module hedge-peers
+
+go 1.19
