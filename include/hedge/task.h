@@ -45,7 +45,8 @@ HG_API void hg_sleep_until(int64_t deadline);
 HG_API void hg_safepoint(void);
 
 /* S: around a call that may block the OS thread for long. Inside, no heap access and no other hg_
- * call. The proc goes to other tasks after about 20 us. */
+ * call. Keep the region to one call of a function: the caller's frame is scanned as it was on
+ * entry, so no reference may move in it. The proc goes to other tasks after about 20 us. */
 HG_API void hg_block_enter(void);
 /* S W */
 HG_API void hg_block_leave(void);

@@ -10,7 +10,8 @@
  *   6  WEAK    the places of weak references, finalizers, ephemerons and cleanups, in this order: dead weak values; then
  *              what finalizers reach is marked, and they are queued; then dead weak keys; then cleanups. The verifier,
  *              when asked for, compares the marking with a second, independent trace
- *   7  OFF     handshake NOP: nobody shades any more
+ *   7  OFF     handshake OFF: nobody shades any more, and what ambiguous words greyed after the last FLUSH is taken
+ *              back before anything is swept
  *   8  OFF     handshake RESET, which opens the new sweep generation: every mutator has given its spans back and
  *              allocates white in the new generation
  *   9  OFF     sweeping: by allocations, in the background, in proportion
@@ -35,9 +36,12 @@ void hg__gc_wake_driver(struct hg_gc *g)
     hg__os_wake(&g->driver_wake, 1);
 }
 
+/* Under ROOTS: a thread that is no mutator reads the phase, and shades, under it (roots.c). */
 static void set_phase(struct hg_gc *g, enum hg_phase phase)
 {
+    hg__lock(&g->roots.lock);
     hg_store_sc(&g->world->phase, (uint32_t)phase);
+    hg__unlock(&g->roots.lock);
 }
 
 /* hg_i_marking counts the runtimes between ROOTS and OFF; seq_cst with the phase: a store that reads 0 begins before the
@@ -140,7 +144,7 @@ static void finish(struct hg_gc *g)
 static void finish_sweep(struct hg_gc *g)
 {
     struct hg_heap *h = g->world->heap;
-    while (!hg__sweep_done(h)) {
+    while (!hg__sweep_done(h) && !hg_load_acq(&g->stopping)) {
         uint32_t seen = hg_load_sc(&g->driver_wake);
         if (hg__sweep_some(h, 64) == 0 && !hg__sweep_done(h))
             hg__os_wait(&g->driver_wake, seen, hg_in(100000)); /* others are at their last spans */
@@ -157,50 +161,71 @@ static void begin(struct hg_gc *g)
     hg__pace_cycle_start(g);
 }
 
-static void abandon(struct hg_gc *g)
+static void to_off(struct hg_gc *g)
 {
     set_phase(g, HG_PHASE_OFF);
     count_marking(-1);
 }
 
-static void check(struct hg_gc *g)
+static bool check(struct hg_gc *g)
 {
-    hg__handshake(g->world, HG_REQ_HOLD);
+    if (!g->check)
+        return true;
+    if (!hg__handshake(g->world, HG_REQ_HOLD))
+        return false;
     hg__gc_check(g);
     hg__handshake_release(g->world);
+    return true;
 }
 
-static void run_cycle(struct hg_gc *g)
+/* 1 to 3. False: given up, as the runtime closes. */
+static bool start_marking(struct hg_gc *g)
 {
     struct hg_world *w = g->world;
-    finish_sweep(g); /* 0 */
-    begin(g);
     set_phase(g, HG_PHASE_ROOTS); /* 1 */
     count_marking(+1);
-    hg__handshake(w, HG_REQ_NOP);
-    hg__handshake(w, HG_REQ_NOP);
+    if (!hg__handshake(w, HG_REQ_NOP) || !hg__handshake(w, HG_REQ_NOP))
+        return false;
     hg__roots_scan(g); /* 2 */
-    hg__handshake(w, HG_REQ_SCAN);
+    if (!hg__handshake(w, HG_REQ_SCAN))
+        return false;
     hg__stacks_begin(g);
     hg__pace_scanned(g);
     set_phase(g, HG_PHASE_MARK); /* 3 */
     hg_store_sc(&g->sched->background, 1u);
     hg__sched_wake(g->sched, g->sched->nprocs);
-    hg__gc_terminate(g); /* 4, 5 */
-    if (hg_load_acq(&g->stopping)) {
-        abandon(g);
+    return true;
+}
+
+/* 7 and 8 */
+static bool reset(struct hg_gc *g)
+{
+    to_off(g); /* 7 */
+    if (!hg__handshake(g->world, HG_REQ_OFF))
+        return false;
+    hg__grey_take_back_shared(g->world);
+    return hg__handshake(g->world, HG_REQ_RESET); /* 8 */
+}
+
+static void run_cycle(struct hg_gc *g)
+{
+    finish_sweep(g); /* 0 */
+    begin(g);
+    bool marked = start_marking(g);
+    if (marked) {
+        hg__gc_terminate(g); /* 4, 5 */
+        marked = !hg_load_acq(&g->stopping) && check(g); /* 6 */
+    }
+    if (!marked) {
+        to_off(g);
         return;
     }
-    if (g->check)
-        check(g); /* 6 */
     hg__pace_cycle_end(g);
-    set_phase(g, HG_PHASE_OFF); /* 7 */
-    count_marking(-1);
-    hg__handshake(w, HG_REQ_NOP);
-    hg__handshake(w, HG_REQ_RESET); /* 8 */
+    if (!reset(g))
+        return;
     if (g->trace_gc)
         hg__trace_cycle(&g->now, g->opened_at, g->gc_cpu, g->sched->nprocs);
-    hg__grey_trim(w);
+    hg__grey_trim(g->world);
     hg__sched_wake(g->sched, g->sched->nprocs); /* 9 */
 }
 
@@ -289,6 +314,7 @@ int hg__gc_start(struct hg_gc *g)
 void hg__gc_stop(struct hg_gc *g)
 {
     hg_store_sc(&g->stopping, 1u);
+    hg__handshake_give_up(g->world);
     hg__gc_wake_driver(g);
     hg__os_thread_join(g->driver);
     hg_add_sc(&g->finished_word, 1u);

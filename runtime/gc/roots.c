@@ -17,7 +17,8 @@
  * Attached host threads, cleanup and finalizer queues, value stacks and coroutines join it with the embedding interface.
  *
  * Lock ROOTS guards the array and the sink: the pseudo-mutator whose buffer takes what the driver, or a thread that is no
- * mutator, greys.
+ * mutator, greys. Such a thread answers no handshake: so it reads the phase, shades and publishes under ROOTS, and the
+ * driver steps to WEAK and to OFF under ROOTS.
  */
 #include "runtime/gc/gc.h"
 #include <errno.h>
@@ -116,7 +117,7 @@ int hg__root_add(struct hg_gc *g, void *slot, size_t n)
     hg__lock(&r->lock);
     int err = add_locked(g, (uintptr_t)slot, n);
     /* The driver may have scanned the others already. In MARK and before completion this is work like any other. */
-    if (err == 0 && hg__phase(g->world) != HG_PHASE_OFF)
+    if (err == 0 && hg__shades(hg__phase(g->world)))
         shade_root_locked(g, &r->root[lower_bound(r, (uintptr_t)slot)]);
     hg__unlock(&r->lock);
     return err;
@@ -131,7 +132,7 @@ int hg__root_remove(struct hg_gc *g, void *slot)
         hg__unlock(&r->lock);
         return -ENOENT;
     }
-    if (hg__phase(g->world) != HG_PHASE_OFF)
+    if (hg__shades(hg__phase(g->world)))
         shade_root_locked(g, &r->root[at]); /* a deletion of all that it holds */
     hg_sub_rlx(&r->bytes, (int64_t)(r->root[at].words * sizeof(uintptr_t)));
     memmove(r->root + at, r->root + at + 1, (r->n - at - 1) * sizeof *r->root);

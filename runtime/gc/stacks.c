@@ -115,6 +115,7 @@ void hg__scan_mutator(struct hg_mutator *m, bool own)
     if (s == NULL)
         return;
     if (s->hi - s->sp > HG_SCAN_WHOLE) {
+        hg_store_rel(&s->scan, cycle * 4); /* not scanned, whatever its word said */
         if (own) /* back to a queue, unscanned: it does not run on before it is scanned, in chunks */
             hg_or_sc(&m->attention, HG_ATTENTION_YIELD);
         return;
@@ -131,7 +132,7 @@ bool hg__scan_switch_in(struct hg_mutator *m, struct hg_tcb *t)
     struct hg_gc *g = hg__gc_of(m->world);
     struct hg_stack *s = &t->stack;
     uint32_t cycle = hg_load_rlx(&m->world->cycle);
-    if (hg_load_acq(&s->scan) == cycle * 4 + HG_SCAN_DONE || hg__phase(m->world) == HG_PHASE_OFF)
+    if (hg_load_acq(&s->scan) == cycle * 4 + HG_SCAN_DONE || !hg__shades(hg__phase(m->world)))
         return true;
     int64_t start = hg__os_now();
     if (!claim(s, cycle))
@@ -172,7 +173,8 @@ static size_t scan_entry(struct hg_gc *g, struct hg_mutator *m, struct hg_tcb *t
             *again = true;
         return 0;
     }
-    size_t n = scan_claimed(g, m, s, cycle, HG_SCAN_CHUNK, state != HG_TASK_REGION);
+    size_t n = scan_claimed(g, m, s, cycle, HG_SCAN_CHUNK,
+                            state == HG_TASK_RUNNABLE || state == HG_TASK_WAITING);
     if (hg_load_rlx(&s->scan) == cycle * 4 + HG_SCAN_PARTLY)
         *again = true;
     return n;

@@ -21,16 +21,20 @@ static bool no_work_seen(struct hg_gc *g)
     return hg_load_sc(&q->workers) == 0 && hg_load_sc(&q->full_count) == 0 && !hg__stacks_left(g);
 }
 
-/* A FLUSH round; true: it was clean. */
-static bool flush_round(struct hg_gc *g)
+static bool unmoved(struct hg_gc *g, uint64_t before)
+{
+    return no_work_seen(g) && hg_load_sc(&g->world->grey.activity) == before;
+}
+
+/* A FLUSH round; true: it was clean. *before: the activity at its start. */
+static bool flush_round(struct hg_gc *g, uint64_t *before)
 {
     struct hg_world *w = g->world;
-    uint64_t before = hg_load_sc(&w->grey.activity);
+    *before = hg_load_sc(&w->grey.activity);
     if (!no_work_seen(g))
         return false;
     hg_store_rlx(&w->dirty, 0u); /* published by the request's epoch */
-    hg__handshake(w, HG_REQ_FLUSH);
-    return hg_load_acq(&w->dirty) == 0 && no_work_seen(g) && hg_load_sc(&w->grey.activity) == before;
+    return hg__handshake(w, HG_REQ_FLUSH) && hg_load_acq(&w->dirty) == 0 && unmoved(g, *before);
 }
 
 void hg__gc_quiet(struct hg_gc *g)
@@ -56,22 +60,28 @@ static bool swap_phase(struct hg_world *w, enum hg_phase from, enum hg_phase to)
     return hg_cas_sc(&w->phase, &expected, (uint32_t)to);
 }
 
+/* The step to WEAK. Threads that are no mutators answer no FLUSH: what they shade for a global root, and publish, is under
+ * ROOTS. So the last look is under ROOTS too. */
+static bool complete(struct hg_gc *g, uint64_t before)
+{
+    hg__lock(&g->roots.lock);
+    bool done = unmoved(g, before) && swap_phase(g->world, HG_PHASE_WEAK_PENDING, HG_PHASE_WEAK);
+    hg__unlock(&g->roots.lock);
+    return done;
+}
+
 void hg__gc_terminate(struct hg_gc *g)
 {
     struct hg_world *w = g->world;
+    uint64_t before;
     for (;;) {
         wait_for_workers(g);
         if (hg_load_acq(&g->stopping))
             return;
-        if (!flush_round(g))
+        if (!flush_round(g, &before) || !swap_phase(w, HG_PHASE_MARK, HG_PHASE_WEAK_PENDING))
             continue;
-        if (!swap_phase(w, HG_PHASE_MARK, HG_PHASE_WEAK_PENDING))
-            continue;
-        if (!flush_round(g)) {
-            swap_phase(w, HG_PHASE_WEAK_PENDING, HG_PHASE_MARK); /* a weak read may have done it */
-            continue;
-        }
-        if (swap_phase(w, HG_PHASE_WEAK_PENDING, HG_PHASE_WEAK))
+        if (flush_round(g, &before) && complete(g, before))
             return;
+        swap_phase(w, HG_PHASE_WEAK_PENDING, HG_PHASE_MARK); /* a weak read may have done it */
     }
 }

@@ -85,12 +85,22 @@ static inline bool to_sweep(const struct hg_gc *g)
     return hg_load_rlx(&g->world->heap->unswept_pages) > 0 && hg__phase(g->world) == HG_PHASE_OFF;
 }
 
+/* The last span may have been swept by an allocation: the driver ends the cycle. */
+static void finished_by_others(struct hg_gc *g)
+{
+    if (hg__phase(g->world) == HG_PHASE_OFF && hg_load_acq(&g->finished) != hg_load_rlx(&g->world->cycle) &&
+        hg__sweep_done(g->world->heap))
+        hg__gc_wake_driver(g);
+}
+
 bool hg__gc_background(struct hg_mutator *m, bool idle)
 {
     struct hg_gc *g = hg__gc_of(m->world);
     bool mark = marking(g) && hg__mark_available(g, m);
-    if (!mark && !to_sweep(g))
+    if (!mark && !to_sweep(g)) {
+        finished_by_others(g);
         return false;
+    }
     int64_t now = hg__os_now();
     if (now < hg_load_rlx(&m->next_slice_at) && (!idle || g->periodic))
         return false;
@@ -225,16 +235,14 @@ void hg__gc_allocated(struct hg_mutator *m, size_t more)
     if (hg__phase(g->world) == HG_PHASE_MARK)
         slice_here(g, m);
     int64_t grown = m->pending_alloc;
-    if (grown < GROWTH_STEP && more == 0)
-        return;
-    m->pending_alloc = 0;
-    hg__pace_grew(g, grown);
-    if (hg__phase(g->world) == HG_PHASE_OFF) {
-        if (to_sweep(g))
-            sweep_in_proportion(g, m, grown + (int64_t)more);
-        return;
+    if (grown >= GROWTH_STEP) {
+        m->pending_alloc = 0;
+        hg__pace_grew(g, grown);
+        if (hg__phase(g->world) != HG_PHASE_OFF)
+            charge(g, m, grown);
+        else if (to_sweep(g))
+            sweep_in_proportion(g, m, grown);
     }
-    charge(g, m, grown + (int64_t)more);
     wait_at_hard_limit(g, m, (int64_t)more);
 }
 

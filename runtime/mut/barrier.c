@@ -3,7 +3,9 @@
  * While the phase is not OFF, a store into a reachable object first shades the old value of the slot (deletion barrier:
  * the snapshot's references stay protected), in ROOTS also the new one (insertion barrier: this mutator, or the one it
  * hands the object to, may not have had its SCAN). Then it stores with release. Shading comes before the store, so one
- * clean round ends marking (tests/model: XCHG shows why the other order needs two).
+ * clean round ends marking (tests/model: XCHG shows why the other order needs two). In WEAK everything reachable is
+ * marked and there is nothing to shade. What an ambiguous word (padding, a conservative slot) greys after the last clean
+ * round is reachable by nobody; it is taken back at OFF, or its mark would survive without its children's.
  *
  * There is no safepoint between reading the phase and the old value, and the store. Nothing here waits; nothing here
  * needs more than a few hundred bytes of stack, or it goes to the scheduler stack (grey.c).
@@ -45,7 +47,7 @@ static inline uintptr_t load_slot(const void *slot)
 /* The barrier of one slot that is about to become `ref`. */
 static inline void before_store(struct hg_mutator *m, enum hg_phase phase, const void *slot, uintptr_t ref)
 {
-    if (phase == HG_PHASE_OFF)
+    if (!hg__shades(phase))
         return;
     hg__shade(m, load_slot(slot));
     if (phase == HG_PHASE_ROOTS)
@@ -69,7 +71,7 @@ bool hg_ref_cas(void *slot, void *expected, void *desired)
     if (some_runtime_marks()) {
         struct hg_mutator *m = mutator_for("hg_ref_cas");
         enum hg_phase phase = hg__phase(m->world);
-        if (phase != HG_PHASE_OFF)
+        if (hg__shades(phase))
             hg__shade(m, (uintptr_t)expected); /* what the slot holds if the swap succeeds */
         if (phase == HG_PHASE_ROOTS)
             hg__shade(m, (uintptr_t)desired);
@@ -92,13 +94,13 @@ void hg_shade(const void *ref)
     if (!some_runtime_marks())
         return;
     struct hg_mutator *m = mutator_for("hg_shade");
-    if (hg__phase(m->world) != HG_PHASE_OFF)
+    if (hg__shades(hg__phase(m->world)))
         hg__shade(m, (uintptr_t)ref);
 }
 
 void hg__shade_words(struct hg_mutator *m, const void *words, size_t n)
 {
-    if (!some_runtime_marks() || hg__phase(m->world) == HG_PHASE_OFF)
+    if (!some_runtime_marks() || !hg__shades(hg__phase(m->world)))
         return;
     for (size_t i = 0; i < n; i++)
         hg__shade(m, load_slot((const uintptr_t *)words + i));

@@ -78,6 +78,34 @@ bool hg__grey_publish(struct hg_mutator *m)
     return true;
 }
 
+static void unmark(struct hg_heap *h, struct hg_grey *g)
+{
+    while (g->n != 0) {
+        uintptr_t obj = g->entry[--g->n];
+        hg_and_rlx(hg__mark_word(h, obj), ~hg__mark_bit(h, obj));
+    }
+}
+
+void hg__grey_take_back(struct hg_mutator *m)
+{
+    unmark(m->world->heap, m->grey);
+}
+
+void hg__grey_take_back_shared(struct hg_world *w)
+{
+    struct hg_grey_queue *q = &w->grey;
+    hg__lock(&q->lock);
+    while (q->full != NULL) {
+        struct hg_grey *g = q->full;
+        q->full = g->next;
+        hg_sub_sc(&q->full_count, 1u);
+        unmark(w->heap, g);
+        g->next = q->empty;
+        q->empty = g;
+    }
+    hg__unlock(&q->lock);
+}
+
 struct overflow {
     uintptr_t entry;
 };

@@ -48,6 +48,10 @@ static void run_callback(struct hg_mutator *m, enum hg_request request, bool own
     case HG_REQ_FLUSH:
         answer_flush(m);
         break;
+    case HG_REQ_OFF:
+        hg__grey_take_back(m);
+        m->dirty = false;
+        break;
     case HG_REQ_RESET:
         answer_reset(m);
         break;
@@ -81,8 +85,8 @@ static void *poll_spilled(void *arg, uintptr_t sp)
         uint32_t epoch = hg_load_sc(&w->epoch);
         if (hg_load_rlx(&m->stamp) != epoch) {
             answer(m, epoch, true);
-            while (hg_load_acq(&w->hold) == 1 && hg_load_rlx(&w->request) == HG_REQ_HOLD)
-                hg__os_wait(&w->hold, 1, INT64_MAX);
+            while (hg_load_acq(&w->hold) == epoch) /* HOLD; not the next one, which must be answered first */
+                hg__os_wait(&w->hold, epoch, INT64_MAX);
         }
         /* The next request's epoch may be there already, and its bit be raised at any moment. Clearing may hit that
          * bit: hence the look at the epoch after it (seq_cst, against epoch then bit). A request that is answered here
@@ -146,8 +150,6 @@ static void ask(struct hg_world *w, enum hg_request request)
 {
     hg__lock(&w->lock);
     hg_store_rlx(&w->request, (uint32_t)request);
-    if (request == HG_REQ_HOLD)
-        hg_store_rlx(&w->hold, 1u);
     if (request == HG_REQ_RESET)
         w->birth_gen++;
     w->black_between = request == HG_REQ_SCAN || (w->black_between && request != HG_REQ_RESET);
@@ -155,6 +157,8 @@ static void ask(struct hg_world *w, enum hg_request request)
         hg__sweep_open(w->heap);
     hg_store_rlx(&w->unanswered, w->count);
     uint32_t epoch = hg_load_rlx(&w->epoch) + 1;
+    if (request == HG_REQ_HOLD)
+        hg_store_rlx(&w->hold, epoch);
     hg_store_sc(&w->epoch, epoch);
     for (struct hg_list *l = w->mutators.next; l != &w->mutators; l = l->next)
         hg_or_sc(&hg_container_of(l, struct hg_mutator, link)->attention, HG_ATTENTION_HANDSHAKE);
@@ -182,12 +186,25 @@ static void report_late(struct hg_world *w, int64_t ns)
 
 #define HG_LATE_NS INT64_C(10000000)
 
-void hg__handshake(struct hg_world *w, enum hg_request request)
+void hg__handshake_give_up(struct hg_world *w)
+{
+    hg_store_sc(&w->given_up, 1u);
+    hg__os_wake(&w->unanswered, INT32_MAX);
+}
+
+bool hg__handshake(struct hg_world *w, enum hg_request request)
 {
     int64_t start = hg__os_now(), report_at = start + HG_LATE_NS;
+    if (hg_load_sc(&w->given_up) != 0)
+        return false;
     hg_store_rel(&w->asked_at, start);
     ask(w, request);
     for (uint32_t left; (left = hg_load_acq(&w->unanswered)) != 0;) {
+        if (hg_load_sc(&w->given_up) != 0) {
+            if (request == HG_REQ_HOLD)
+                hg__handshake_release(w);
+            return false;
+        }
         if (hg__os_wait(&w->unanswered, left, report_at) != 0 && hg_load_acq(&w->unanswered) != 0) {
             report_late(w, hg__os_now() - start);
             report_at = INT64_MAX; /* once a handshake */
@@ -197,6 +214,7 @@ void hg__handshake(struct hg_world *w, enum hg_request request)
     int64_t took = hg__os_now() - start;
     hg_histogram_add(w->handshakes, took);
     hg_add_rlx(&w->handshake_count, 1u);
+    return true;
 }
 
 void hg__handshake_release(struct hg_world *w)

@@ -24,8 +24,9 @@
 
 enum hg_phase { HG_PHASE_OFF, HG_PHASE_ROOTS, HG_PHASE_MARK, HG_PHASE_WEAK_PENDING, HG_PHASE_WEAK };
 
-/* Handshake callbacks. HOLD is the verifier's: the mutator stays at its safepoint until it is let go. */
-enum hg_request { HG_REQ_NOP, HG_REQ_SCAN, HG_REQ_FLUSH, HG_REQ_RESET, HG_REQ_HOLD };
+/* Handshake callbacks. OFF: nobody shades any more; what was greyed after the last FLUSH is taken back. HOLD is the
+ * verifier's: the mutator stays at its safepoint until it is let go. */
+enum hg_request { HG_REQ_NOP, HG_REQ_SCAN, HG_REQ_FLUSH, HG_REQ_OFF, HG_REQ_RESET, HG_REQ_HOLD };
 
 /* Reasons in a mutator's attention word. Each raiser sets and clears only its own bit. */
 #define HG_ATTENTION_HANDSHAKE 1u /* driver raises; whoever answers clears */
@@ -170,10 +171,11 @@ struct hg_world {
     _Atomic uint32_t epoch;         /* writer: driver (seq_cst); readers: safepoints */
     _Atomic uint32_t unanswered;    /* mutators that have not answered; the driver sleeps on it */
     _Atomic uint32_t dirty;         /* in a FLUSH: an answer was dirty */
-    _Atomic uint32_t hold;          /* HOLD: mutators sleep on it while it is 1 */
+    _Atomic uint32_t hold;          /* HOLD: its epoch until the mutators may go on, else 0; they sleep on it */
     bool black_between;             /* past a SCAN request, before RESET: colour of births; MUTATORS */
     uint32_t birth_gen;             /* sweep generation of births, and after RESET; written under MUTATORS by the driver
                                        before the epoch, read by who answers it */
+    _Atomic uint32_t given_up;      /* the runtime closes: nobody waits for an answer any more */
     _Atomic int64_t asked_at;       /* when the handshake that is under way began; 0: none */
 
     struct hg_grey_queue grey;
@@ -218,7 +220,7 @@ void hg__world_init(struct hg_world *w, struct hg_heap *heap, struct hg_layouts 
 void hg__world_fini(struct hg_world *w);
 /* A new mutator, BLOCKED, born as if it had answered the request of now. -ENOMEM. */
 int hg__mutator_init(struct hg_mutator *m, struct hg_world *w);
-/* The owner, or nobody while BLOCKED: answers what is asked, gives back spans and grey objects, leaves the list. */
+/* Gives back spans and grey objects, leaves the list. Requires: the driver has ended, so nothing is asked. */
 void hg__mutator_fini(struct hg_mutator *m);
 
 /* RUNNING to BLOCKED: afterwards m's stack and registers are frozen (sp saved by the caller). Looks at the attention
@@ -233,8 +235,12 @@ bool hg__mutator_hand_on(struct hg_mutator *m, uint32_t word);
 /* ---- handshake (handshake.c) ---- */
 
 /* Driver only: every mutator runs the callback once; the driver runs it for those that are BLOCKED, and sleeps until the
- * last of the others has answered. RESET opens the new sweep generation before anyone is asked. HOLD returns with every mutator held. */
-void hg__handshake(struct hg_world *w, enum hg_request request);
+ * last of the others has answered. False: it was given up. RESET opens the new sweep generation before anyone is asked. HOLD
+ * returns with every mutator held. */
+bool hg__handshake(struct hg_world *w, enum hg_request request);
+/* Any thread, when the runtime closes: handshakes are given up from now on. One that waits returns false, and so does
+ * every later one, at once. */
+void hg__handshake_give_up(struct hg_world *w);
 /* Driver only, after HOLD: lets them go. */
 void hg__handshake_release(struct hg_world *w);
 /* Answers outstanding requests. On the scheduler stack (or any stack that is not a task's), m RUNNING and current. */
@@ -242,6 +248,14 @@ void hg__poll_slow(struct hg_mutator *m);
 static inline void hg__poll(struct hg_mutator *m)
 {
     if (hg_unlikely(hg_load_acq(&m->attention) & HG_ATTENTION_HANDSHAKE))
+        hg__poll_slow(m);
+}
+/* After taking a task from a queue. A request's attention bits are raised one after the other, so the bit alone may be
+ * late: whoever queued the task may have answered a request, and counted the task as scanned, whose bit is not up here
+ * yet. Its epoch is visible, by the acquire of the taking; so the epoch decides (tests/model, POLL_BIT). */
+static inline void hg__poll_taken(struct hg_mutator *m)
+{
+    if (hg_unlikely(hg_load_acq(&m->world->epoch) != hg_load_rlx(&m->stamp)))
         hg__poll_slow(m);
 }
 /* A safepoint on a task's stack: goes to the scheduler stack when anything asks for attention. */
@@ -261,6 +275,10 @@ static inline void hg__grey_push(struct hg_mutator *m, uintptr_t entry)
 }
 /* Publishes m's buffer if it holds anything. Not on a task's stack. True: it did. */
 bool hg__grey_publish(struct hg_mutator *m);
+/* OFF: empties m's buffer, and the shared queue, and unmarks what was in them: greyed after the last FLUSH, so by an
+ * ambiguous word, and reachable by nobody. */
+void hg__grey_take_back(struct hg_mutator *m);
+void hg__grey_take_back_shared(struct hg_world *w);
 /* A full buffer from the shared queue, or NULL. The caller is counted in `workers` and has bumped activity. */
 struct hg_grey *hg__grey_take(struct hg_world *w);
 struct hg_grey *hg__grey_empty(struct hg_world *w); /* an empty buffer; fatal when out of memory */
@@ -282,6 +300,11 @@ void hg__store_value(struct hg_mutator *m, void *dst, const void *src, size_t by
 static inline enum hg_phase hg__phase(const struct hg_world *w)
 {
     return (enum hg_phase)hg_load_acq(&w->phase);
+}
+/* Whether stores and hand-overs shade: from ROOTS to WEAK_PENDING. In WEAK everything reachable is marked. */
+static inline bool hg__shades(enum hg_phase phase)
+{
+    return phase != HG_PHASE_OFF && phase != HG_PHASE_WEAK;
 }
 
 /* ---- allocation (alloc.c) ---- */

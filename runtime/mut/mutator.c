@@ -86,10 +86,6 @@ void hg__mutator_fini(struct hg_mutator *m)
 {
     struct hg_world *w = m->world;
     hg__lock(&w->lock);
-    /* Its last answer, under the lock, so that no request can come between it and leaving the list. The driver takes
-     * BLOCKED mutators under this lock, so m is not TAKEN now. */
-    hg_store_sc(&m->state, (hg_load_rlx(&m->state) & ~0xffu) | HG_MUT_RUNNING);
-    hg__poll(m);
     hg__cache_release(&m->cache, m->black);
     hg__alloc_account(m);
     hg__grey_publish(m);

@@ -408,7 +408,7 @@ static void track_wait(struct hg_proc *p, struct hg_tcb *t)
 static void run(struct hg_proc *p, struct hg_tcb *t, bool inherit)
 {
     struct hg_mutator *m = &p->mut;
-    hg__poll(m); /* S4: after the take (an acquire), before anything looks at m->black */
+    hg__poll_taken(m); /* S4: after the take (an acquire), before anything looks at m->black */
     uint32_t scan = hg_load_acq(&t->stack.scan);
     if (hg_unlikely(m->black) && scan != hg_load_rlx(&m->world->cycle) * 4 + HG_SCAN_DONE) {
         if (!p->sched->hooks.switch_in(m, t)) {

@@ -165,6 +165,7 @@ struct hg_sched_hooks {
 struct hg_stack_class {
     size_t bytes;                  /* constant */
     struct hg_tcb *free;           /* by next */
+    struct hg_tcb *deep;           /* likewise: dead ones with pages that a trim should give back first */
     uintptr_t at, end;             /* what is not carved yet of the newest slab */
 };
 

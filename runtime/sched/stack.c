@@ -14,10 +14,10 @@
  * Giving back. hg__stack_trim walks the registry and discards pages below what is in use of stacks that were deep once and
  * have not run since it came by last. It must keep everybody off such a stack meanwhile, without a cost for those who run
  * tasks: it claims the scan words of a few stacks, then makes a handshake. Note [TRIM]: a proc polls between taking a
- * control block (from a queue or a pool) and looking at its claim. If it looked before the claim was made, it has run the
- * task, or overwritten the word by a birth, when it answers the handshake, and the trimmer finds the state RUNNING or its
- * claim gone; if it looks after its answer, it sees the claim and stays away. A birth from outside, by a thread that
- * answers no handshakes, takes the word by compare-and-swap instead. Only in OFF: nobody else claims then.
+ * task from a queue and looking at its claim. If it looked before the claim was made, it has run the task when it answers
+ * the handshake, and the trimmer finds the state RUNNING; if it looks after its answer, it sees the claim and stays away.
+ * Only waiting tasks are claimed, and only in OFF: nobody else claims then. Dead stacks that were deep are kept on a list
+ * of their own, from which the trimmer takes them under STACKS: nobody ever waits for it.
  *
  * Locks: STACKS for slabs, classes, and adding to the registry. The registry is read without one: an entry is written
  * before `registered` passes it (release).
@@ -46,6 +46,7 @@ struct hg_slab {
 #define COLOURS        16u
 #define POOL_MAX       64u               /* default stacks that a proc keeps */
 #define POOL_BATCH     32u
+#define DEEP_UNITS     4u                /* a dead stack that was deeper is trimmed before it is pooled */
 
 /* ---- making control blocks ---- */
 
@@ -144,9 +145,9 @@ struct hg_tcb *hg__stack_get(struct hg_sched *s, struct hg_proc *p, uint32_t cla
 {
     struct hg_stack_class *c = &s->classes[class];
     hg__lock(&s->stacks_lock);
-    struct hg_tcb *t = c->free;
+    struct hg_tcb **from = c->free != NULL ? &c->free : &c->deep, *t = *from;
     if (t != NULL)
-        c->free = t->next;
+        *from = t->next;
     else
         t = carve_locked(s, class);
     if (p != NULL && class == 0) {
@@ -181,7 +182,8 @@ static void pool_overflow(struct hg_sched *s, struct hg_proc *p)
 
 void hg__stack_put(struct hg_sched *s, struct hg_proc *p, struct hg_tcb *t)
 {
-    if (p != NULL && t->stack_class == 0) {
+    bool deep = hg_load_rlx(&t->pages) > DEEP_UNITS;
+    if (p != NULL && t->stack_class == 0 && !deep) {
         t->next = p->free_tasks;
         p->free_tasks = t;
         if (hg_unlikely(++p->free_count == POOL_MAX))
@@ -189,9 +191,10 @@ void hg__stack_put(struct hg_sched *s, struct hg_proc *p, struct hg_tcb *t)
         return;
     }
     struct hg_stack_class *c = &s->classes[t->stack_class];
+    struct hg_tcb **list = deep ? &c->deep : &c->free;
     hg__lock(&s->stacks_lock);
-    t->next = c->free;
-    c->free = t;
+    t->next = *list;
+    *list = t;
     hg__unlock(&s->stacks_lock);
 }
 
@@ -250,19 +253,14 @@ static uint32_t units_in_use(const struct hg_tcb *t, uint32_t state)
     return (uint32_t)((t->stack.hi - sp + HG_STACK_UNIT - 1) / HG_STACK_UNIT);
 }
 
-static bool resting(uint32_t state)
-{
-    return state == HG_TASK_FREE || state == HG_TASK_WAITING;
-}
-
-/* Claims t if it was two units deeper than now and has not run since the last time. */
+/* Claims t if it waits, was two units deeper than now, and has not run since the last time. */
 static bool claim_for_trim(struct hg_tcb *t, uint32_t claimed, uint32_t *before)
 {
     uint32_t state = hg_load_acq(&t->state);
     uint64_t wait = hg_load_acq(&t->wait);
     bool rested = t->trim_seen == wait;
     t->trim_seen = wait;
-    if (!rested || !resting(state) || hg_load_rlx(&t->pages) < units_in_use(t, state) + 2)
+    if (!rested || state != HG_TASK_WAITING || hg_load_rlx(&t->pages) < units_in_use(t, state) + 2)
         return false;
     *before = hg_load_rlx(&t->stack.scan);
     return hg_cas_acqrel(&t->stack.scan, before, claimed);
@@ -270,12 +268,12 @@ static bool claim_for_trim(struct hg_tcb *t, uint32_t claimed, uint32_t *before)
 
 #define KEPT_BELOW 256 /* below the stack pointer: a birth's first frame, the red zone */
 
-/* t is claimed, and every mutator has answered a handshake since. */
+/* t is claimed and every mutator has answered a handshake since, or it is dead and the caller's alone. */
 static bool trim(struct hg_tcb *t)
 {
     uint32_t state = hg_load_acq(&t->state);
     uint32_t used = units_in_use(t, state), was = hg_load_rlx(&t->pages);
-    if (!(resting(state) || state == HG_TASK_RUNNABLE) || was < used + 2)
+    if ((state != HG_TASK_WAITING && state != HG_TASK_RUNNABLE && state != HG_TASK_FREE) || was < used + 2)
         return false;
     size_t page = hg__os_page_size();
     uintptr_t sp = state == HG_TASK_FREE ? (uintptr_t)t : t->stack.sp;
@@ -304,27 +302,53 @@ static int claim_batch(struct hg_sched *s, struct hg_tcb **t, uint32_t *before, 
     return claims;
 }
 
-int hg__stack_trim(struct hg_sched *s, int n)
+/* Trims waiting tasks' stacks, at most n; returns how many. */
+static int trim_waiting(struct hg_sched *s, int n)
 {
     struct hg_tcb *t[TRIM_BATCH];
     uint32_t before[TRIM_BATCH], registered = hg_load_acq(&s->registered);
     uint32_t claimed = hg_load_rlx(&s->world->cycle) * 4 + HG_SCAN_CLAIMED;
     uint32_t look = registered < TRIM_LOOK ? registered : TRIM_LOOK;
     int trimmed = 0;
-    HG_ASSERT(hg__phase(s->world) == HG_PHASE_OFF);
     while (n > 0 && look > 0) {
         int claims = claim_batch(s, t, before, claimed, n < TRIM_BATCH ? n : TRIM_BATCH, &look);
         if (claims == 0)
             break;
         n -= claims;
-        hg__handshake(s->world, HG_REQ_NOP); /* Note [TRIM] */
+        bool answered = hg__handshake(s->world, HG_REQ_NOP); /* Note [TRIM] */
         for (int i = 0; i < claims; i++) {
-            if (hg_load_acq(&t[i]->stack.scan) != claimed)
-                continue; /* a birth */
-            trimmed += trim(t[i]);
-            /* Release: the discard before anyone may run there. */
-            (void)hg_cas_acqrel(&t[i]->stack.scan, &(uint32_t){claimed}, before[i]);
+            if (answered)
+                trimmed += trim(t[i]);
+            hg_store_rel(&t[i]->stack.scan, before[i]); /* the discard before anyone may run there */
         }
     }
     return trimmed;
+}
+
+/* Trims dead stacks of the lists of deep ones, at most n. */
+static int trim_dead(struct hg_sched *s, int n)
+{
+    int trimmed = 0;
+    for (unsigned i = 0; i < HG_STACK_CLASSES; i++) {
+        struct hg_stack_class *c = &s->classes[i];
+        for (; trimmed < n; trimmed++) {
+            hg__lock(&s->stacks_lock);
+            struct hg_tcb *t = c->deep;
+            if (t != NULL)
+                c->deep = t->next;
+            hg__unlock(&s->stacks_lock);
+            if (t == NULL)
+                break;
+            trim(t);
+            hg__stack_put(s, NULL, t);
+        }
+    }
+    return trimmed;
+}
+
+int hg__stack_trim(struct hg_sched *s, int n)
+{
+    HG_ASSERT(hg__phase(s->world) == HG_PHASE_OFF);
+    int dead = trim_dead(s, n);
+    return dead + trim_waiting(s, n - dead);
 }

@@ -120,8 +120,6 @@ static inline void publish(struct hg_proc *p, struct hg_tcb *t)
 {
     struct hg_sched *s = p->sched;
     t->id = next_id(p);
-    while (hg_unlikely((hg_load_acq(&t->stack.scan) & 3u) == HG_SCAN_CLAIMED))
-        hg_cpu_relax(); /* Note [TRIM] in stack.c */
     hg_store_rlx(&t->stack.scan, birth_scan(&p->mut));
     if (hg_unlikely(s->track_waits))
         hg__track_ready(t, p);
@@ -277,12 +275,7 @@ int hg__task_post(struct hg_sched *s, void (*fn)(void *), void *arg)
     t->body = fn;
     t->arg = arg;
     t->id = hg_add_rlx(&s->next_id, 1u) + 1;
-    /* Unscanned: whoever posts has no colour. By compare-and-swap: Note [TRIM] in stack.c. */
-    uint32_t seen = hg_load_acq(&t->stack.scan);
-    while ((seen & 3u) == HG_SCAN_CLAIMED || !hg_cas_acqrel(&t->stack.scan, &seen, 0u)) {
-        hg_cpu_relax();
-        seen = hg_load_acq(&t->stack.scan);
-    }
+    hg_store_rlx(&t->stack.scan, 0u); /* unscanned: whoever posts has no colour */
     if (s->track_waits)
         hg__track_ready(t, NULL);
     hg_store_rel(&t->state, HG_TASK_RUNNABLE);
