@@ -110,6 +110,7 @@ void hg__gc_wait(struct hg_gc *g, uint64_t number);
 /* ---- marking (mark.c, stacks.c) ---- */
 
 #define HG_MARK_RING 16u
+#define HG_MARK_DELAY 16u
 /* One slice of tracing; the public hg_tracer of trace callbacks. Owner: the worker. */
 struct hg_tracer {
     struct hg_mutator *m;
@@ -120,6 +121,11 @@ struct hg_tracer {
         struct hg_object object;
     } ring[HG_MARK_RING];         /* objects whose lines are on their way */
     unsigned head, count;
+    struct hg_candidate {
+        struct hg_object object;
+        bool ambiguous;
+    } delay[HG_MARK_DELAY];       /* references whose mark words are on their way; base 0: empty */
+    unsigned delay_at;
     int64_t bytes;                /* scanned in this slice */
     int64_t marked;               /* bytes found live */
     /* The verifier's: is given each reference instead of its being marked. */

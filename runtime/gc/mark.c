@@ -3,7 +3,10 @@
  * A worker is a proc, for a slice. It counts itself in (Note [QUIET] in mut/grey.c), takes buffers from the shared
  * queue, and passes their entries through a short ring in which each object's line is prefetched before it is scanned:
  *
- *     buffer (LIFO) --> ring of RING objects (FIFO, prefetched) --> scan --> unmarked references --> buffer
+ *     buffer (LIFO) --> ring of RING objects (FIFO, lines prefetched) --> scan
+ *        ^                                                                 |
+ *        +-- if unmarked: mark -- delay line of DELAY references <---------+
+ *                                 (FIFO, mark words prefetched)
  *
  * A reference's mark bit is tested and set before the reference is pushed, so an object is pushed once. Leaf objects are
  * marked and never pushed. Large objects are scanned in chunks: the rest of one is pushed, and shared, before its first
@@ -17,6 +20,7 @@
 #include <string.h>
 
 #define RING        HG_MARK_RING
+#define DELAY       HG_MARK_DELAY
 #define CHECK_EVERY 32u /* objects between two looks at the clock and the run queue: about 2 us */
 
 static inline void push(struct hg_tracer *t, uintptr_t entry)
@@ -29,7 +33,24 @@ static inline void push(struct hg_tracer *t, uintptr_t entry)
     g->entry[g->n++] = entry;
 }
 
-/* One word that is a reference, NULL, or (ambiguous) anything. */
+/* Tests and sets the mark of what a reference means; pushes it if this was the first to get there. */
+static inline HG_SCANS void settle(struct hg_tracer *t, const struct hg_candidate *c)
+{
+    const struct hg_object *o = &c->object;
+    if (hg__is_marked(t->heap, o->base))
+        return;
+    if (c->ambiguous && !hg__slot_allocated(hg__span_of(t->heap, o->base), o->index))
+        return;
+    if (!hg__set_mark(t->heap, o->base))
+        return;
+    if (hg__desc_kind(o->desc) == HG_SPAN_LEAF)
+        t->marked += (int64_t)hg__object_size(t->heap, o);
+    else
+        push(t, o->base);
+}
+
+/* One word that is a reference, NULL, or (ambiguous) anything. Its mark word is asked for now and tested DELAY references
+ * later: the test is a branch nobody can predict, and would otherwise wait for memory each time. */
 static inline HG_SCANS void visit(struct hg_tracer *t, uintptr_t w, bool ambiguous)
 {
     struct hg_object o = hg__find(t->heap, w);
@@ -39,16 +60,23 @@ static inline HG_SCANS void visit(struct hg_tracer *t, uintptr_t w, bool ambiguo
         t->instead(t, &o, ambiguous);
         return;
     }
-    if (hg__is_marked(t->heap, o.base))
-        return;
-    if (ambiguous && !hg__slot_allocated(hg__span_of(t->heap, o.base), o.index))
-        return;
-    if (!hg__set_mark(t->heap, o.base))
-        return;
-    if (hg__desc_kind(o.desc) == HG_SPAN_LEAF)
-        t->marked += (int64_t)hg__object_size(t->heap, &o);
-    else
-        push(t, o.base);
+    __builtin_prefetch(hg__mark_word(t->heap, o.base), 1);
+    struct hg_candidate *slot = &t->delay[t->delay_at++ % DELAY], oldest = *slot;
+    slot->object = o;
+    slot->ambiguous = ambiguous;
+    if (hg_likely(oldest.object.base != 0))
+        settle(t, &oldest);
+}
+
+/* Settles all that is delayed. */
+static void settle_all(struct hg_tracer *t)
+{
+    for (unsigned i = 0; i < DELAY; i++) {
+        struct hg_candidate *slot = &t->delay[t->delay_at++ % DELAY];
+        if (slot->object.base != 0)
+            settle(t, slot);
+        slot->object.base = 0;
+    }
 }
 
 void hg_trace_ref(hg_tracer *t, const void *ref)
@@ -158,7 +186,13 @@ static inline bool fill_ring(struct hg_tracer *t)
 {
     while (t->count < RING) {
         struct hg_grey *g = t->m->grey;
-        if (g->n == 0) {
+        if (hg_unlikely(g->n == 0)) {
+            if (t->count != 0)
+                break; /* first what is on its way: it will bring more */
+            settle_all(t);
+            g = t->m->grey;
+            if (g->n != 0)
+                continue;
             struct hg_grey *more = hg__grey_take(t->m->world);
             if (more == NULL)
                 break;
@@ -197,6 +231,7 @@ static bool must_stop(struct hg_tracer *t, enum hg_work_kind kind, int64_t until
 /* The work is counted in the statistics of m; what the ring still holds goes back to the buffer. */
 static void finish(struct hg_tracer *t)
 {
+    settle_all(t);
     while (t->count != 0) {
         const struct hg_grey_object *g = &t->ring[t->head++ % RING];
         push(t, g->at == g->object.base ? g->at : g->at | 1);

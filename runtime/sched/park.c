@@ -108,12 +108,17 @@ _Noreturn void hg__yield_from_scheduler(struct hg_proc *p)
     hg__schedule(p);
 }
 
-/* To the end of the own ring. Nobody is woken: the ring holds no more tasks for others than before, and what it held was
- * offered when it came. */
+/* To the end of the own ring, behind tasks whose timers are due. Nobody is woken: the ring holds no more tasks for others
+ * than before, and what it held was offered when it came. */
 static void *yield_on_scheduler(void *m, void *b)
 {
     struct hg_proc *p = hg__proc_of(m);
     (void)b;
+    if (hg_load_rlx(&p->timers.next) != INT64_MAX) {
+        int64_t now = hg__os_now();
+        if (hg_load_rlx(&p->timers.next) <= now)
+            hg__timers_run(p, now);
+    }
     hg__runq_put(p, make_runnable(p), false);
     hg__schedule(p);
 }

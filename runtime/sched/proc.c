@@ -345,7 +345,6 @@ static void go_idle(struct hg_proc *p)
 void hg__slice_end(struct hg_proc *p)
 {
     hg_and_rlx(&p->mut.attention, ~HG_ATTENTION_YIELD);
-    p->until_global = 0;
     struct hg_tcb *t = hg_load_rlx(&p->runnext);
     if (t != NULL && (t = hg_xchg_acqrel(&p->runnext, NULL)) != NULL)
         hg__runq_put(p, t, false);

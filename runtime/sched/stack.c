@@ -268,12 +268,12 @@ static bool claim_for_trim(struct hg_tcb *t, uint32_t claimed, uint32_t *before)
 
 #define KEPT_BELOW 256 /* below the stack pointer: a birth's first frame, the red zone */
 
-/* t is claimed and every mutator has answered a handshake since, or it is dead and the caller's alone. */
+/* t is suspended, and nobody else can take it: claimed, or dead and the caller's alone. */
 static bool trim(struct hg_tcb *t)
 {
     uint32_t state = hg_load_acq(&t->state);
     uint32_t used = units_in_use(t, state), was = hg_load_rlx(&t->pages);
-    if ((state != HG_TASK_WAITING && state != HG_TASK_RUNNABLE && state != HG_TASK_FREE) || was < used + 2)
+    if (was < used + 2)
         return false;
     size_t page = hg__os_page_size();
     uintptr_t sp = state == HG_TASK_FREE ? (uintptr_t)t : t->stack.sp;
@@ -317,9 +317,12 @@ static int trim_waiting(struct hg_sched *s, int n)
         n -= claims;
         bool answered = hg__handshake(s->world, HG_REQ_NOP); /* Note [TRIM] */
         for (int i = 0; i < claims; i++) {
-            if (answered)
+            /* It may have run after all, and ended, and another task been born there: births write the word. */
+            uint32_t state = hg_load_acq(&t[i]->state), seen = hg_load_acq(&t[i]->stack.scan);
+            if (answered && seen == claimed && (state == HG_TASK_WAITING || state == HG_TASK_RUNNABLE))
                 trimmed += trim(t[i]);
-            hg_store_rel(&t[i]->stack.scan, before[i]); /* the discard before anyone may run there */
+            /* Release: the discard before anyone may run there. */
+            (void)hg_cas_acqrel(&t[i]->stack.scan, &(uint32_t){claimed}, before[i]);
         }
     }
     return trimmed;
