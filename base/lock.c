@@ -29,12 +29,34 @@ enum { SPINS = 40 };
 
 #if defined(HG_DEBUG)
 
-enum { HELD_MAX = 64 };
+enum { HELD_NEAR = 32, HELD_MAX = 2048 };
 
+/* What this OS thread holds: lock[0..n-1], in `near` while that is enough. A select may hold a
+ * thousand channels; the list then moves to pages of its own, once, and stays there: a library that
+ * is loaded late gets little thread-local memory. */
 static _Thread_local struct {
-    unsigned n;
-    const struct hg_lock *lock[HELD_MAX];
+    unsigned n, room;
+    const struct hg_lock **lock;
+    const struct hg_lock *near[HELD_NEAR];
 } held;
+
+static void held_push(const struct hg_lock *l)
+{
+    if (held.lock == NULL) {
+        held.lock = held.near;
+        held.room = HELD_NEAR;
+    }
+    if (held.n == HELD_NEAR && held.room == HELD_NEAR) {
+        const struct hg_lock **far = hg__os_map(HELD_MAX * sizeof *far, hg__os_page_size());
+        HG_CHECK(far != NULL, "no memory for the list of held locks");
+        for (unsigned i = 0; i < held.n; i++)
+            far[i] = held.near[i];
+        held.lock = far;
+        held.room = HELD_MAX;
+    }
+    HG_CHECK(held.n < held.room, "one thread holds %u locks", held.n);
+    held.lock[held.n++] = l;
+}
 
 static const struct {
     const char *name;
@@ -69,8 +91,7 @@ static void check_order(const struct hg_lock *l)
 void hg__lock_note_taken(struct hg_lock *l)
 {
     check_order(l);
-    HG_CHECK(held.n < HELD_MAX, "one thread holds %d locks", HELD_MAX);
-    held.lock[held.n++] = l;
+    held_push(l);
 }
 
 void hg__lock_note_freed(struct hg_lock *l)

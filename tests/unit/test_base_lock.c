@@ -161,6 +161,22 @@ Test(lock, ranks_with_many_locks_go_by_address)
     cr_assert_eq(c.exit_code, 0, "%s", c.text);
 }
 
+Test(lock, a_thousand_locks_of_one_rank_at_once)
+{
+    enum { MANY = 1100 };
+    static struct hg_lock locks[MANY];
+    for (int i = 0; i < MANY; i++) {
+        hg__lock_init(&locks[i], HG_RANK_CHAN);
+        hg__lock(&locks[i]);
+    }
+    for (int i = 0; i < MANY; i++)
+        cr_assert(hg__lock_held(&locks[i]));
+    for (int i = 0; i < MANY; i++)
+        hg__unlock(&locks[i * 7 % MANY]);
+    for (int i = 0; i < MANY; i++)
+        cr_assert_not(hg__lock_held(&locks[i]));
+}
+
 Test(lock, held_is_known_per_thread)
 {
     struct hg_lock l;
