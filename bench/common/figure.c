@@ -33,10 +33,11 @@ static void line(const struct bench_samples *s, const char *unit, const char *na
     qsort(sorted, (size_t)s->n, sizeof *sorted, by_value);
     double median = (sorted[(s->n - 1) / 2] + sorted[s->n / 2]) / 2;
     vsnprintf(text, sizeof text, name, args);
-    printf("%-42s  %9s %-6s", text, number(median, middle), unit);
+    printf("%-42s  %9s ", text, number(median, middle));
     if (s->n > 1)
-        printf(" %s..%s", number(sorted[0], low), number(sorted[s->n - 1], high));
-    printf("\n");
+        printf("%-6s %s..%s\n", unit, number(sorted[0], low), number(sorted[s->n - 1], high));
+    else
+        printf("%s\n", unit);
     fflush(stdout);
 }
 

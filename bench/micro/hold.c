@@ -150,9 +150,10 @@ static void run(void *arg)
     bench_run(main_task, c, &opt);
     bench_between(c->before, c->after);
     const hg_stats *st = &c->before->stats;
-    snprintf(name, sizeof name, "%lld tasks, %lld MiB", (long long)c->tasks,
+    snprintf(name, sizeof name, "%lld tasks %lld MiB hold", (long long)c->tasks,
              (long long)c->live_mib);
     bench_percentiles(&c->before->hist[HG_HIST_HOLD], name);
+    snprintf(name, sizeof name, "%lld tasks %lld MiB", (long long)c->tasks, (long long)c->live_mib);
     bench_value((double)st->cycles, "cycles", "%s, collections", name);
     bench_value((double)st->assists, "times", "%s, assists", name);
     bench_value((double)st->longest_assist_ns / 1e3, "us", "%s, longest assist", name);
@@ -167,7 +168,6 @@ int main(int argc, char **argv)
         "How long the collector holds a task up in one piece (CPU time), while collections\n"
         "run one after the other, by the number of tasks and the size of the live heap.",
         options);
-    printf("Names are tasks and live heap; p50 to max are of the hold.\n");
     for (int i = 0; i < tasks_list.n; i++)
         for (int k = 0; k < live_list.n; k++) {
             struct combination c = {.tasks = tasks_list.v[i], .live_mib = live_list.v[k]};

@@ -1,8 +1,8 @@
-/* alloc.c: the peer of bench/micro/alloc.c, on threads: the same ring, ballast and sizes.
+/* alloc.c: the peer of bench/micro/alloc.c, on threads: the same ring, ballast, sizes.
  *
  * With malloc an object is freed when its place in the ring is taken, it is not zeroed, and layouts
- * do not exist. Without collections (gc off) the Boehm collector is disabled and a bounded number of
- * objects is allocated, from memory that a collection has just freed.
+ * do not exist. With gc off the Boehm collector is disabled and a bounded number of objects is
+ * allocated, from memory that a collection has just freed.
  *
  * usage: alloc [THREADS [COUNT]]
  */

@@ -1,4 +1,4 @@
-/* bintree.c: the peer of bench/macro/bintree.c: the same trees, on threads. With malloc each tree is
+/* bintree.c: the peer of bench/macro/bintree.c: the same trees, on threads. With malloc a tree is
  * freed node by node when it has been counted.
  *
  * usage: bintree [DEPTH [WORKERS]]
