@@ -143,6 +143,7 @@ static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_pol
         return err;
     }
     rt->sched.track_waits = o->track_waits;
+    rt->sched.check = o->check;
     configure_gc(rt, policy);
     return 0;
 }
@@ -244,15 +245,15 @@ int hg_run(int (*main_task)(void *), void *arg, const hg_options *opt)
         opt = &own;
     }
     hg_runtime *rt;
+    hg__stack_report_install(); /* first: threads that start now get their alternate stacks */
     int err = hg_runtime_open(opt, &rt);
     if (err != 0)
         return err;
-    hg__stack_report_install();
     rt->main_task = main_task;
     rt->main_arg = arg;
+    rt->sched.deadlock_report = true; /* there are no tasks yet, so no proc looks at it */
     err = hg_post(rt, run_main, rt);
     if (err == 0) {
-        rt->sched.deadlock_report = true;
         while (hg_load_acq(&rt->main_done) == 0)
             hg__os_wait(&rt->main_done, 0, INT64_MAX);
         err = rt->main_result;

@@ -1,10 +1,10 @@
 /* region.c: blocking regions: a task blocks its OS thread in the kernel, and its proc goes to other tasks.
  *
- * hg_block_enter saves the registers that the caller's frames may have left references in to the control block, and the
- * caller's stack pointer as the stack's. Then the mutator is BLOCKED: what lies above that pointer, and the saved
- * registers, are what the collector may look at; what the region does below is not its business, as the region does not
- * touch the heap. The thread goes on in the task's own code, without being a mutator: a call into the runtime finds no
- * current mutator, and says so.
+ * hg_block_enter saves the registers that the caller's frames may have left references in to the control block. Then the
+ * mutator is BLOCKED. What the collector looks at: these registers, and the stack from the pointer up that was saved on the
+ * way. That is a little below the caller's frame, so it includes words that the region's own calls overwrite meanwhile;
+ * they hold no reference that is not also in the registers or above, as the region does not touch the heap. The thread goes
+ * on in the task's own code, without being a mutator: a call into the runtime finds no current mutator, and says so.
  *
  * If the region is short its thread takes the mutator back in hg_block_leave. If the monitor was faster (hg__region_hand_on),
  * the proc runs on another thread; this one has only the task. It leaves the task's stack, queues the task, and joins the
@@ -17,7 +17,7 @@
  *
  * Races on the task's state: thread (REGION to RUNNING) and hg__sched_stop (REGION to FREE: given up), by
  * compare-and-swap. A marker that claims the stack at the moment when it is left reads either stack pointer: what lies
- * between the two holds no reference that is not also in the saved registers or above.
+ * between the two holds no other reference, either.
  */
 #include "runtime/mut/sanitize.h"
 #include "runtime/sched/internal.h"
@@ -39,15 +39,27 @@ __attribute__((noinline)) static struct hg_tcb *exchange_region(struct hg_tcb *t
 
 /* ---- entering ---- */
 
+/* gccheck: a stack in a region is scanned while its thread runs below sp, so what lies there cannot be cleared then, as the
+ * verifier wants it (gc/verify.c), and is cleared before. */
+static void clear_unused(struct hg_stack *s)
+{
+    uintptr_t page = hg_round_down(s->sp, hg__os_page_size());
+    memset((void *)page, 0, s->sp - page);
+    if (page > s->lo)
+        hg__os_discard((void *)s->lo, page - s->lo);
+}
+
 /* On the scheduler stack: BLOCKED from the middle of this on. */
-static void *enter_on_scheduler(void *m, void *caller_sp)
+static void *enter_on_scheduler(void *m, void *unused)
 {
     struct hg_proc *p = hg__proc_of(m);
     struct hg_tcb *t = p->current;
+    (void)unused;
+    if (p->sched->check)
+        clear_unused(&t->stack);
     hg_add_acqrel(&p->sched->regions, 1u);
     t->thread = p->thread;
     t->proc = p;
-    t->stack.sp = (uintptr_t)caller_sp;
     hg_store_rel(&t->state, HG_TASK_REGION);
     hg_store_rel(&p->region, t);
     /* Tasks in the ring would wait for the monitor to look this way. */
@@ -57,8 +69,8 @@ static void *enter_on_scheduler(void *m, void *caller_sp)
     return NULL;
 }
 
-/* From hg_block_enter below, on the task's stack: the callee-saved registers, and the stack pointer of its caller. */
-__attribute__((used, visibility("hidden"))) void hg__region_enter(const uintptr_t *regs, uintptr_t caller_sp)
+/* From hg_block_enter below, on the task's stack. */
+__attribute__((used, visibility("hidden"))) void hg__region_enter(const uintptr_t *regs)
 {
     struct hg_mutator *m = hg__task_mutator();
     HG_CHECK(m != NULL, "hg_block_enter: not on a task, or in a blocking region already");
@@ -66,7 +78,7 @@ __attribute__((used, visibility("hidden"))) void hg__region_enter(const uintptr_
     m = hg__self();
     struct hg_tcb *t = hg__proc_of(m)->current;
     memcpy(t->region_regs, regs, sizeof t->region_regs);
-    hg__on_scheduler(m, enter_on_scheduler, (void *)caller_sp);
+    hg__on_scheduler(m, enter_on_scheduler, NULL);
     hg__self_set(NULL);
     exchange_region(t);
 }
@@ -89,7 +101,6 @@ __asm__(".text\n"
         "    movq %r14, 32(%rsp)\n"
         "    movq %r15, 40(%rsp)\n"
         "    movq %rsp, %rdi\n"
-        "    leaq 64(%rsp), %rsi\n"
         "    call hg__region_enter\n"
         "    addq $56, %rsp\n"
         "    .cfi_adjust_cfa_offset -56\n"
@@ -118,7 +129,6 @@ __asm__(".text\n"
         "    stp d12, d13, [sp, #128]\n"
         "    stp d14, d15, [sp, #144]\n"
         "    mov x0, sp\n"
-        "    add x1, sp, #160\n"
         "    bl hg__region_enter\n"
         "    ldp x29, x30, [sp], #160\n"
         "    .cfi_restore 30\n"

@@ -179,6 +179,7 @@ struct hg_sched {
     size_t stack_bytes;            /* default stack of a task */
     uint64_t seed;                 /* HEDGE_SCHED_SEED; 0: off */
     bool track_waits;
+    bool check;                    /* gccheck; set before start */
     bool deadlock_report;          /* nothing outside can wake a task: hg_run */
     bool left_behind;              /* hg__sched_stop gave threads up; writer: it */
 
@@ -191,7 +192,7 @@ struct hg_sched {
     _Atomic uint32_t stopping;     /* writer: hg__sched_stop */
     _Atomic uint32_t live_threads; /* of procs and regions; hg__sched_stop sleeps on it */
     _Atomic uint32_t regions;      /* tasks in blocking regions */
-    _Atomic uint32_t outside_waits;/* tasks that something outside the scheduler will wake (the collector) */
+    _Atomic uint32_t outside_waits;/* tasks that something outside will wake (the collector), or post */
     /* Writers: procs, idle_count under lock. Read by every hg__ready. See Note [WAKE] in proc.c. */
     _Alignas(64) _Atomic uint32_t idle_count;
     _Atomic uint32_t spinning;

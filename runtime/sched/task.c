@@ -279,8 +279,11 @@ int hg__task_post(struct hg_sched *s, void (*fn)(void *), void *arg)
     if (s->track_waits)
         hg__track_ready(t, NULL);
     hg_store_rel(&t->state, HG_TASK_RUNNABLE);
+    /* Counted but not in the queue yet: no deadlock. */
+    hg_add_acqrel(&s->outside_waits, 1u);
     hg_add_acqrel(&s->posted, 1u);
     hg__global_put(s, t, t, 1);
+    hg_sub_acqrel(&s->outside_waits, 1u);
     hg__wake_for_work(s);
     return 0;
 }
