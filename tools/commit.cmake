@@ -1,5 +1,6 @@
 # Writes OUT, a header that defines HG_COMMIT: the commit that SOURCE is at, with "-dirty" when files differ from it,
 # or "unknown" outside of git. Runs at every build; the file is only touched when the text changes.
+cmake_minimum_required(VERSION 3.21)
 execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --tags --abbrev=12
   OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
 if(failed OR commit STREQUAL "")
