@@ -1,41 +1,23 @@
 /* env.c: `hedge-sim env`: every environment variable that the runtime reads, its value and meaning,
  * from the library's own table. */
 #include "sim/sim.h"
+#include "sim/text.h"
 #include <argp.h>
 #include <hedge/runtime.h>
 #include <stdio.h>
-#include <string.h>
-
-#define WIDTH  79
-#define INDENT 4
-
-/* Prints text in lines of at most WIDTH, each indented. */
-static void print_wrapped(const char *text)
-{
-    int column = 0;
-    while (*text != 0) {
-        int word = (int)strcspn(text, " \n");
-        if (column == 0 || column + 1 + word > WIDTH)
-            column = printf("%s%*s", column > 0 ? "\n" : "", INDENT, "") - (column > 0);
-        else
-            column += printf(" ");
-        column += printf("%.*s", word, text);
-        text += word;
-        text += strspn(text, " \n");
-    }
-    if (column > 0)
-        putchar('\n');
-}
 
 static void print_variable(void *arg, const char *name, const char *help, const char *standard,
                            const char *value, bool valid)
 {
     (void)arg;
-    if (value == NULL)
+    if (value == NULL && standard[0] == 0)
+        printf("%s is not set\n", name);
+    else if (value == NULL)
         printf("%s is not set (%s)\n", name, standard);
     else
         printf("%s=%s%s\n", name, value, valid ? "" : "   <- not valid: the default holds");
-    print_wrapped(help);
+    fputs("    ", stdout);
+    text_wrap(stdout, 4, help);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

@@ -221,7 +221,9 @@ int kv_check_syntax(const struct kv_options *opt, const char *expression, char *
 
 /* ---- text (kv_report.c): at most 80 columns ---- */
 
-void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_machine *m);
+/* skipped: as in struct kv_runs. */
+void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_machine *m,
+                      const char *skipped);
 void kv_report_run(FILE *out, const struct kv_options *opt, const struct kv_result *r);
 void kv_report_table(FILE *out, const struct kv_summary *s);
 void kv_report_comparison(FILE *out, const struct kv_runs *runs, const struct kv_summary *s);

@@ -23,7 +23,6 @@ struct comparison {
     bool terminal;      /* draw a progress line */
     bool failed;        /* a run died or could not be made */
     const char *policy; /* of the running one */
-    int repetition;
 };
 
 /* ---- the floor needs memory ---- */
@@ -51,10 +50,9 @@ static void drop_floor_if_too_big(struct comparison *c)
         if (fits >= 1)
             snprintf(hint, sizeof hint, "; --duration %.0f fits", fits);
         snprintf(c->runs.skipped, sizeof c->runs.skipped,
-                 "the floor (off) is left out: without a collector it fills\n"
-                 "      about %s, %s are free for it%s",
+                 "the floor (off) is left out: without a collector it fills about %s, %s are free "
+                 "for it%s",
                  text_bytes(needs, a), text_bytes(has, b), hint);
-        fprintf(stdout, "note: %s\n", c->runs.skipped);
     }
 }
 
@@ -96,7 +94,6 @@ static bool make_run(struct comparison *c, const struct kv_policy *policy, int r
     struct kv_result *r = &c->runs.run[c->runs.n];
     c->started++;
     c->policy = policy->name;
-    c->repetition = repetition;
     enum kv_child_end end = kv_child(&c->opt, policy, repetition,
                                      c->terminal ? draw_progress : NULL, c, r, why, sizeof why);
     clear_line(c);
@@ -157,7 +154,7 @@ int sim_kv(int argc, char **argv)
     c.runs.run = sim_alloc((size_t)runs, sizeof *c.runs.run);
     c.terminal = isatty(STDERR_FILENO) && runs * seconds_each(&c.opt) > 2;
     sim_interrupts_catch();
-    kv_report_header(stdout, &c.opt, &c.machine);
+    kv_report_header(stdout, &c.opt, &c.machine, c.runs.skipped);
     make_runs(&c);
     int status = report(&c);
     for (int i = 0; i < c.runs.n; i++)

@@ -66,7 +66,7 @@ void kv_live_free(struct kv_live *live);
 
 /* S W, on a task: starts client and server of connection `id`. 0 or a negative errno. */
 int kv_conn_start(struct kv_live *live, int id);
-/* S, on a task: connections with a request that was to start before t and is not done. */
+/* S W, on a task: connections with a request that was to start before t and is not done. */
 int kv_conns_pending(struct kv_live *live, int64_t t);
 /* Counts what is still pending as that late, so far; returns how many. Nothing may be pending
  * afterwards. */

@@ -17,7 +17,8 @@
 
 /* ---- header ---- */
 
-void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_machine *m)
+void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_machine *m,
+                      const char *skipped)
 {
     char a[32], b[32], c[32], text[32];
     fprintf(out, "hedge-sim kv, commit %.50s\n", sim_commit());
@@ -47,6 +48,10 @@ void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_
             text_duration(runs * each, text));
     if (opt->policies > 1 && opt->repetitions < SIM_FEWEST_FOR_INTERVAL)
         fprintf(out, "          (fewer than %d give no 95 %% interval)\n", SIM_FEWEST_FOR_INTERVAL);
+    if (skipped[0] != 0) {
+        fprintf(out, "note      ");
+        text_wrap(out, 10, skipped);
+    }
     fprintf(out, "\n%-14s rep. %9s %9s %9s %9s %9s %7s\n", "latency, ms", "p50", "p99", "p99.9",
             "max", "op/s", "cycles");
 }
@@ -352,8 +357,6 @@ void kv_report_warnings(FILE *out, const struct kv_options *opt, const struct kv
         return;
     struct kv_summary s;
     kv_summarise(runs, &s);
-    if (runs->skipped[0] != 0)
-        fprintf(buffer, "note: %s\n", runs->skipped);
     int warned = 0;
     for (int i = 0; i < runs->n; i++)
         warn_of_run(buffer, &warned, &runs->run[i]);
@@ -362,7 +365,7 @@ void kv_report_warnings(FILE *out, const struct kv_options *opt, const struct kv
     for (int i = 0; i < s.policies; i++)
         if (!s.policy[i].gc)
             warn_floor(buffer, &s.policy[i]);
-    if (runs->n < opt->policies * opt->repetitions && runs->skipped[0] == 0)
+    if (runs->n < opt->policies * opt->repetitions)
         fprintf(buffer, "note: %d of %d runs were made\n", runs->n,
                 opt->policies * opt->repetitions);
     fclose(buffer);

@@ -24,8 +24,10 @@ void kv_snapshot_take(struct kv_snapshot *snapshot, hg_runtime *rt)
     snapshot->at = hg_now();
     snapshot->stats.size = sizeof snapshot->stats;
     hg_stats_read(rt, &snapshot->stats);
-    for (int i = 0; i < HG_HIST_COUNT; i++)
+    for (int i = 0; i < HG_HIST_COUNT; i++) {
         hg_stats_histogram(rt, (enum hg_histogram_id)i, &snapshot->histogram[i]);
+        hg_yield();
+    }
     sim_cpu_read(&snapshot->cpu);
 }
 
@@ -85,7 +87,9 @@ static void cut_block(struct kv_samples *s, int64_t now, uint64_t cycles)
 {
     hg_histogram *block = &s->block_start;
     sim_hist_delta(block, &s->scratch, block);
+    hg_yield();
     sim_blocks_add(&s->blocks, block);
+    hg_yield();
     *block = s->scratch;
     s->block_at = now;
     s->block_cycles = cycles;

@@ -34,7 +34,7 @@ struct kv_samples {
 struct kv_samples *kv_samples_new(void);
 void kv_samples_free(struct kv_samples *s);
 
-/* any: reads all counters. */
+/* S W, on a task: reads all counters. */
 void kv_snapshot_take(struct kv_snapshot *snapshot, hg_runtime *rt);
 /* any: enters the cycles that have finished since the last call, and the sweep of the one
  * before. */

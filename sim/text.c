@@ -1,10 +1,10 @@
 /* text.c: numbers for people (text.h). */
 #include "sim/text.h"
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#define ROOM 32
+#define ROOM  32
+#define WIDTH 79
 
 char *text_count(double v, char *buffer)
 {
@@ -67,4 +67,20 @@ char *text_duration(double s, char *buffer)
     else
         snprintf(buffer, ROOM, "%.1f h", s / 3600);
     return buffer;
+}
+
+void text_wrap(FILE *out, int indent, const char *text)
+{
+    int column = indent;
+    while (*text != 0) {
+        int word = (int)strcspn(text, " \n");
+        if (column > indent && column + 1 + word > WIDTH) {
+            fprintf(out, "\n%*s", indent, "");
+            column = indent;
+        }
+        column += fprintf(out, "%s%.*s", column > indent ? " " : "", word, text);
+        text += word;
+        text += strspn(text, " \n");
+    }
+    fputc('\n', out);
 }

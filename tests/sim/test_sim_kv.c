@@ -138,7 +138,7 @@ static char *report(void)
     struct kv_summary s;
     FILE *out = open_memstream(&text, &length);
     kv_summarise(&runs, &s);
-    kv_report_header(out, &opt, &machine);
+    kv_report_header(out, &opt, &machine, runs.skipped);
     for (int i = 0; i < runs.n; i++)
         kv_report_run(out, &opt, &runs.run[i]);
     kv_report_table(out, &s);
@@ -193,6 +193,12 @@ Test(sim_kv, report_says_what_is_too_few, .init = setup)
     cr_assert(has_line(text, "pi ", "p99.9", "too few cycles"), "%s", text);
     cr_assert(has_line(text, "p99.9", "too few cycles", ""), "%s", text);
     cr_assert(has_line(text, "20 of 24 runs", "", ""), "%s", text);
+    free(text);
+    snprintf(runs.skipped, sizeof runs.skipped, "%s",
+             "the floor (off) is left out: without a collector it fills about 464 GB, 21 GB are "
+             "free for it");
+    text = report();
+    cr_assert(has_line(text, "note", "the floor (off) is left out", ""), "%s", text);
     free(text);
 }
 
@@ -539,6 +545,22 @@ Test(sim_kv, every_figure_has_its_own_names)
     cr_assert_eq(kv_metric_find("p98"), KV_METRICS);
     for (int p = 0; p < KV_PARTS; p++)
         cr_assert(kv_part_key[p] != NULL && kv_part_text[p] != NULL, "part %d", p);
+}
+
+Test(sim_kv, wrapped_text)
+{
+    char *text;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    fputs("ab ", out);
+    text_wrap(out, 3, "one  two\nthree");
+    text_wrap(out, 0, "");
+    text_wrap(out, 70, "eight ten eleven");
+    fclose(out);
+    char expected[200];
+    snprintf(expected, sizeof expected, "ab one two three\n\neight ten\n%70seleven\n", "");
+    cr_assert_str_eq(text, expected);
+    free(text);
 }
 
 Test(sim_kv, numbers_for_people)

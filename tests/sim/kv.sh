@@ -1,0 +1,82 @@
+#!/bin/sh
+# Runs hedge-sim as a user would, on loads of a second, and checks what comes out: exit statuses, the
+# report's width, that files appear and nothing else does, and Ctrl-C.
+#
+# usage: kv.sh HEDGE-SIM       exit 0: all as it should be, 1: not
+set -u
+sim=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+bad=0
+fault() {
+    echo "kv.sh: $*" >&2
+    [ ! -e out ] || sed 's/^/    /' out >&2
+    bad=1
+}
+# expect STATUS ARGUMENT...: runs hedge-sim into out, err
+expect() {
+    wanted=$1
+    shift
+    "$sim" "$@" >out 2>err
+    got=$?
+    [ $got = "$wanted" ] || fault "hedge-sim $*: status $got, expected $wanted; $(cat err)"
+}
+has() {
+    grep -q -e "$2" "$1" || fault "$1 has no \"$2\""
+}
+small="--conns 50 --rate 1000 --keys 2000 --duration 1 --warmup 0.2"
+
+# A comparison, with all its files.
+# shellcheck disable=SC2086
+expect 0 kv $small --policy max:5,off --repetitions 2 --json a.json --csv a.csv --series s.csv \
+    --cycles c.csv --slowest w.csv --hgrm percentiles --fail-if 'p99 > 60s' --fail-if 'dropped > 0'
+awk 'length > 80 { exit 1 }' out || fault "a line of the report is wider than 80 columns"
+[ ! -s err ] || fault "standard error is not a terminal, and yet it says: $(cat err)"
+for text in 'max:5  *2/2' 'off  *1/2' 'peak heap over goal' 'Against off (the floor)' \
+    'fewer than 6' 'marking slices'; do
+    has out "$text"
+done
+has a.json '"policy": "off"'
+has a.json '"gc": "off"'
+has a.json '"p999": '
+[ "$(wc -l <a.csv)" = 5 ] || fault "a.csv: $(wc -l <a.csv) lines, expected 5"
+[ "$(wc -l <w.csv)" = 41 ] || fault "w.csv: $(wc -l <w.csv) lines, expected 41"
+[ "$(wc -l <s.csv)" -gt 30 ] || fault "s.csv: $(wc -l <s.csv) lines, expected one in 100 ms"
+[ "$(ls percentiles | wc -l)" = 4 ] || fault "percentiles: $(ls percentiles), expected 4 files"
+[ -z "$(ls | grep tmp)" ] || fault "left over: $(ls)"
+
+# Both runs of a repetition see the same arrivals: as many operations, but for those on the edge.
+awk -F, 'NR > 1 { n[$3 "," $1] = $4 }
+    END { for (r = 1; r <= 2; r++) {
+              d = n[r ",max:5"] - n[r ",off"]
+              if (d < -20 || d > 20 || n[r ",off"] < 800) exit 1 } }' a.csv ||
+    fault "operations of paired runs: $(cut -d, -f1,3,4 a.csv | tr '\n' ' ')"
+
+# A check that fails, usage that is wrong, a floor that does not fit.
+# shellcheck disable=SC2086
+expect 1 kv $small --policy off --fail-if 'p99 > 1ns'
+has out 'check failed for off'
+expect 2 kv --conns none
+has err 'conns: expected a whole number'
+expect 2 none
+has err 'expected a command'
+expect 3 kv --policy off --rate 1000000 --duration 100000
+has err 'nothing is left to run'
+expect 0 env
+has out GOGC
+expect 0 kv --help
+has out 'Examples:'
+
+# Ctrl-C: ends early, reports what was measured.
+# shellcheck disable=SC2086
+"$sim" kv $small --duration 100 --policy max:5 --json early.json >out 2>err &
+pid=$!
+sleep 4
+kill -INT $pid
+wait $pid
+got=$?
+[ $got = 130 ] || fault "Ctrl-C: status $got, expected 130; $(cat err)"
+has out 'stopped early'
+has early.json '"interrupted": true'
+exit $bad
