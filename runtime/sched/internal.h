@@ -65,6 +65,9 @@ int hg__stack_class(const struct hg_sched *s, size_t bytes);
 struct hg_tcb *hg__stack_get(struct hg_sched *s, struct hg_proc *p, uint32_t class);
 /* Back to its pool; state is FREE. */
 void hg__stack_put(struct hg_sched *s, struct hg_proc *p, struct hg_tcb *t);
+/* gccheck: makes the part of t's stack below `sp` read as zero, so that old words are not taken for references that the
+ * marker should have seen (gc/verify.c). */
+void hg__stack_clear(struct hg_tcb *t, uintptr_t sp);
 /* A stack was found deeper than before. */
 void hg__stack_deepened(struct hg_tcb *t, uint32_t pages);
 void hg__stacks_init(struct hg_sched *s, size_t stack_bytes);

@@ -39,24 +39,14 @@ __attribute__((noinline)) static struct hg_tcb *exchange_region(struct hg_tcb *t
 
 /* ---- entering ---- */
 
-/* gccheck: a stack in a region is scanned while its thread runs below sp, so what lies there cannot be cleared then, as the
- * verifier wants it (gc/verify.c), and is cleared before. */
-static void clear_unused(struct hg_stack *s)
-{
-    uintptr_t page = hg_round_down(s->sp, hg__os_page_size());
-    memset((void *)page, 0, s->sp - page);
-    if (page > s->lo)
-        hg__os_discard((void *)s->lo, page - s->lo);
-}
-
 /* On the scheduler stack: BLOCKED from the middle of this on. */
 static void *enter_on_scheduler(void *m, void *unused)
 {
     struct hg_proc *p = hg__proc_of(m);
     struct hg_tcb *t = p->current;
     (void)unused;
-    if (p->sched->check)
-        clear_unused(&t->stack);
+    if (p->sched->check) /* the collector cannot do it, as it does for stacks that nobody runs on */
+        hg__stack_clear(t, t->stack.sp);
     hg_add_acqrel(&p->sched->regions, 1u);
     t->thread = p->thread;
     t->proc = p;

@@ -198,6 +198,15 @@ void hg__stack_put(struct hg_sched *s, struct hg_proc *p, struct hg_tcb *t)
     hg__unlock(&s->stacks_lock);
 }
 
+HG_SCANS void hg__stack_clear(struct hg_tcb *t, uintptr_t sp)
+{
+    uintptr_t page = hg_round_down(sp, hg__os_page_size());
+    for (uintptr_t at = page; at < sp; at += sizeof(uintptr_t))
+        *(volatile uintptr_t *)at = 0;
+    if (page > t->stack.lo)
+        hg__os_discard((void *)t->stack.lo, page - t->stack.lo);
+}
+
 void hg__stacks_fini(struct hg_sched *s)
 {
     struct hg_meta *meta = s->world->meta;

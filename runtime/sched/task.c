@@ -65,6 +65,8 @@ static void *exit_on_scheduler(void *m, void *result)
     if (t->handle != NULL)
         publish_result(t->handle, (int)(intptr_t)result);
     hg__task_off(p);
+    if (hg_unlikely(p->sched->check))
+        hg__stack_clear(t, (uintptr_t)t); /* the next task here may be born scanned */
     hg_store_rel(&t->state, HG_TASK_FREE);
     hg_store_rel(&p->ended, hg_load_rlx(&p->ended) + 1);
     hg__stack_put(p->sched, p, t);
