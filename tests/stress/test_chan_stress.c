@@ -286,15 +286,15 @@ ParameterizedTest(int *procs, chan_stress, nobody_starves)
 
 /* ---- references in motion ---- */
 
-/* Tasks pass references on through a few channels with random operations, while cycles run, each
- * verified by a second trace. A task holds nothing itself between two operations, so that values
- * live in buffers and on parked stacks. */
+/* Tasks pass references on through a few channels with random operations, while cycles run. A task
+ * holds nothing itself between two operations, so that values live in buffers and on parked
+ * stacks. */
 #define HUBS   4
 #define VALUES 64
 struct traffic {
     uint64_t seed;
     hg_chan *hub[HUBS];
-    uint64_t rounds;
+    _Atomic int stop;
     hg_waitgroup tasks;
 };
 struct parcel {
@@ -331,7 +331,7 @@ static void carry(void *arg)
     struct traffic *t = arg;
     struct hg_rand rand = {t->seed + hg_task_id()};
     struct parcel **heap_slot = hg_alloc(sizeof *heap_slot, HG_REFS);
-    for (uint64_t i = 0; i < t->rounds; i++) {
+    while (hg_load_acq(&t->stop) == 0) {
         struct parcel *p = NULL;
         if (!take_any(t, &rand, &p, heap_slot)) {
             hg_yield();
@@ -351,7 +351,8 @@ static void carry(void *arg)
 static int references_in_motion(void *arg)
 {
     enum { TASKS = 16 };
-    struct traffic t = {.seed = *(uint64_t *)arg, .rounds = test_scaled(4000)};
+    struct traffic t = {.seed = *(uint64_t *)arg};
+    uint64_t cycles = test_scaled(50);
     bool seen[VALUES] = {false};
     size_t caps[HUBS] = {VALUES, 0, 3, VALUES};
     int found = 0;
@@ -364,9 +365,13 @@ static int references_in_motion(void *arg)
     hg_waitgroup_add(&t.tasks, TASKS);
     for (int i = 0; i < TASKS; i++)
         go(carry, &t);
-    while (hg_waitgroup_wait(&t.tasks, hg_in(1000000)) != 0)
-        for (uint64_t i = 0; i < 100; i++)
-            memset(new_parcel(i), 0x5a, sizeof(struct parcel));
+    for (uint64_t i = 0; i < cycles; i++) {
+        for (uint64_t k = 0; k < 100; k++)
+            memset(new_parcel(k), 0x5a, sizeof(struct parcel));
+        hg_collect(hg_current());
+    }
+    hg_store_rel(&t.stop, 1);
+    CHECK(hg_waitgroup_wait(&t.tasks, HG_FOREVER) == 0);
     for (int i = 0; i < HUBS; i++) {
         struct parcel *p;
         while (hg_chan_recv(t.hub[i], &p, HG_NOW) == 0) {

@@ -1,6 +1,6 @@
-/* test_chan_refs.c: references in channels: what a channel keeps alive, what it lets go, and values
- * that move between stacks, buffers and objects while cycles run. The verifier (options.check)
- * traces everything again after each cycle, and swept memory is poisoned.
+/* test_chan_refs.c: references in channels: what a channel keeps alive, what it lets go, and
+ * values that move between stacks, buffers and objects while cycles run. Swept memory is filled
+ * with a pattern, and every value that is received is checked down to its object.
  */
 #include "base/atomic.h"
 #include "runtime/sync/chan.h"
@@ -198,62 +198,89 @@ Test(chan_refs, close_zeroes_objects) { cr_assert_eq(run_on(1, close_zeroes_obje
 
 /* ---- in motion ---- */
 
-/* References go round through channels of every kind and select while cycles run: each task forgets
- * what it passes on, so that for much of the time a value lies only in a buffer, on a parked stack,
- * or between the two. */
+/* References go round through channels of every kind and select while cycles run: each task
+ * forgets what it passes on, so that for much of the time a value lies only in a buffer, on a
+ * parked stack, or between the two. */
 #define RING    6
 #define PER_HOP 8
+#define CYCLES  200
 struct ring {
     hg_chan *hop[RING];
-    int rounds;
-    _Atomic int at;
-    _Atomic int done;
+    hg_chan *rest; /* what tasks hold when they stop */
+    _Atomic int at, stop, done;
+    _Atomic uint64_t moves;
 };
+static bool take(struct ring *r, hg_chan *from, struct elem *e, uint64_t k)
+{
+    hg_case cases[2] = {{.chan = NULL, .recv = e}, {.chan = from, .recv = e}};
+    int result;
+    do {
+        int64_t deadline = hg_in(1000000);
+        result = k % 3 == 0 ? hg_select(cases, 2, deadline) : hg_chan_recv(from, e, deadline);
+        if (result == 1)
+            result = cases[1].result;
+        CHECK(result == 0 || result == -ETIMEDOUT);
+    } while (result != 0 && hg_load_acq(&r->stop) == 0);
+    return result == 0;
+}
+static void give(struct ring *r, hg_chan *to, struct elem *e, uint64_t k)
+{
+    hg_case one = {.chan = to, .send = e};
+    int result;
+    do {
+        int64_t deadline = hg_in(1000000);
+        result = k % 4 == 0 ? hg_select(&one, 1, deadline) : hg_chan_send(to, e, deadline);
+        CHECK(result == 0 || result == -ETIMEDOUT);
+    } while (result != 0 && hg_load_acq(&r->stop) == 0);
+    if (result != 0)
+        CHECK(hg_chan_send(r->rest, e, HG_NOW) == 0);
+}
 static void pass_on(void *arg)
 {
     struct ring *r = arg;
     int i = hg_add_acqrel(&r->at, 1);
     hg_chan *from = r->hop[i], *to = r->hop[(i + 1) % RING];
-    for (int k = 0; k < r->rounds; k++) {
-        struct elem e;
-        hg_case cases[2] = {{.chan = NULL, .recv = &e}, {.chan = from, .recv = &e}};
-        if (k % 3 == 0)
-            CHECK(hg_select(cases, 2, HG_FOREVER) == 1 && cases[1].result == 0);
-        else
-            CHECK(hg_chan_recv(from, &e, HG_FOREVER) == 0);
+    struct elem e;
+    for (uint64_t k = 0; take(r, from, &e, k); k++) {
         check(&e, e.number);
         if (k % 5 == 0)
             fill(&e, e.number);
         churn(2);
-        cases[0] = (hg_case){.chan = to, .send = &e};
-        if (k % 4 == 0)
-            CHECK(hg_select(cases, 1, HG_FOREVER) == 0 && cases[0].result == 0);
-        else
-            CHECK(hg_chan_send(to, &e, HG_FOREVER) == 0);
+        give(r, to, &e, k);
+        hg_add_acqrel(&r->moves, 1);
     }
     hg_add_acqrel(&r->done, 1);
 }
+static uint64_t count_left(hg_chan *c)
+{
+    struct elem e;
+    uint64_t sum = 0;
+    while (hg_chan_recv(c, &e, HG_NOW) == 0) {
+        check(&e, e.number);
+        sum += UINT64_C(1) << 8 * e.number;
+    }
+    return sum;
+}
 static int references_go_round(void *arg)
 {
-    struct ring r = {.rounds = 400};
+    struct ring r = {.rest = new_chan(sizeof(struct elem), PER_HOP, &elem_layout)};
     (void)arg;
     /* Room in some of the hops for all that is in motion, or the ring would come to a stop. */
     for (int i = 0; i < RING; i++)
-        r.hop[i] = new_chan(sizeof(struct elem), i % 3 == 0 ? RING * PER_HOP : (size_t)(i % 3 - 1),
-                            &elem_layout);
+        r.hop[i] =
+            new_chan(sizeof(struct elem), i % 3 == 0 ? PER_HOP : (size_t)(i % 3 - 1), &elem_layout);
     send_some(r.hop[0], PER_HOP);
     for (int i = 0; i < RING; i++)
         go(pass_on, &r);
-    while (hg_load_acq(&r.done) != RING)
-        hg_sleep(1000000);
-    uint64_t sum = 0;
-    struct elem e;
+    for (int i = 0; i < CYCLES; i++)
+        hg_collect(hg_current());
+    hg_store_rel(&r.stop, 1);
+    yield_until(&r.done, RING);
+    uint64_t sum = count_left(r.rest);
     for (int i = 0; i < RING; i++)
-        while (hg_chan_recv(r.hop[i], &e, HG_NOW) == 0) {
-            check(&e, e.number);
-            sum += UINT64_C(1) << 8 * e.number;
-        }
-    CHECK(sum == UINT64_C(0x0101010101010101));
+        sum += count_left(r.hop[i]);
+    CHECK(sum == UINT64_C(0x0101010101010101)); /* each number once */
+    CHECK(hg_load_acq(&r.moves) > 10 * CYCLES);
     return 0;
 }
 ParameterizedTestParameters(chan_refs, references_go_round)
