@@ -54,9 +54,9 @@
 
 #define HG_PAGE_SHIFT 13
 #define HG_PAGE_BYTES ((size_t)1 << HG_PAGE_SHIFT)
-#define HG_GRAIN      16u      /* object alignment, and heap bytes per mark bit */
-#define HG_SMALL_MAX  32768u   /* larger objects have a span of their own */
-#define HG_SPAN_SLOTS 512      /* most slots of a span */
+#define HG_GRAIN      16u    /* object alignment, and heap bytes per mark bit */
+#define HG_SMALL_MAX  32768u /* larger objects have a span of their own */
+#define HG_SPAN_SLOTS 512    /* most slots of a span */
 
 /* What the slots of a span hold. LEAF spans lie at the top of the reservation, the others at the
  * bottom. */
@@ -88,18 +88,18 @@ struct hg_span {
     uint32_t pages;               /* (any) */
     uint16_t count;               /* slots; large: 1 */
     uint8_t size_class, kind;
-    uint16_t layout;              /* large DESCRIBED objects: the layout id */
-    bool needs_zero;              /* (any) the pages may hold old contents */
-    bool free;                    /* (any) in the page heap's bins; lock PAGES */
-    uint32_t dirty;               /* free runs: pages that may hold old contents; lock PAGES */
-    struct hg_span *next, *prev;  /* (any) in a central list or a bin; its lock */
+    uint16_t layout;             /* large DESCRIBED objects: the layout id */
+    bool needs_zero;             /* (any) the pages may hold old contents */
+    bool free;                   /* (any) in the page heap's bins; lock PAGES */
+    uint32_t dirty;              /* free runs: pages that may hold old contents; lock PAGES */
+    struct hg_span *next, *prev; /* (any) in a central list or a bin; its lock */
 
     /* Writer: the mutator that caches the span. Readers: markers that meet an ambiguous word. See
      * Note [MASK]. */
-    _Atomic uint64_t mask;        /* slots of the word in use that are still free */
-    _Atomic uint32_t word;        /* index of the word in use, or HG_NO_WORD */
-    uint32_t gen;                 /* owner of the span, or the list's lock */
-    uint32_t live;                /* slots found live by the last sweep; owner of the span */
+    _Atomic uint64_t mask; /* slots of the word in use that are still free */
+    _Atomic uint32_t word; /* index of the word in use, or HG_NO_WORD */
+    uint32_t gen;          /* owner of the span, or the list's lock */
+    uint32_t live;         /* slots found live by the last sweep; owner of the span */
 
     _Alignas(64) _Atomic uint64_t alloc_bits[HG_SPAN_SLOTS / 64]; /* large: bit 0: visible */
 };
@@ -137,28 +137,28 @@ struct hg_heap {
     uintptr_t base;
     size_t size;
     _Atomic uint64_t *marks;
-    _Atomic uint64_t *desc;             /* writer: the span's owner (release); readers: markers */
-    _Atomic(struct hg_span *) *spans;   /* likewise; for free runs the first and last page, PAGES */
-    _Atomic size_t low_end, high_start; /* offsets; writer: page heap. low_end only grows,
-                                         * high_start only falls */
+    _Atomic uint64_t *desc;           /* writer: the span's owner (release); readers: markers */
+    _Atomic(struct hg_span *) *spans; /* likewise; for free runs the first and last page, PAGES */
+    /* Offsets; writer: page heap. low_end only grows, high_start only falls. */
+    _Atomic size_t low_end, high_start;
 
-    _Atomic uint32_t gen;               /* writer: the driver (hg__sweep_open), seq_cst;
-                                         * readers: slow paths */
+    /* Writer: the driver (hg__sweep_open), seq_cst; readers: slow paths. */
+    _Atomic uint32_t gen;
     struct hg_heap_config config;
     struct hg_meta *meta;
-    struct hg_central *central;         /* HG_SPAN_CLASSES of them */
+    struct hg_central *central; /* HG_SPAN_CLASSES of them */
     struct hg_pages *pages;
 
     /* Counters: any thread adds (relaxed, but for the two of sweep_done), anyone reads. */
-    _Atomic int64_t mapped_bytes;       /* = span_bytes + free_bytes */
-    _Atomic int64_t free_bytes;         /* free pages not given back, those in caches included */
-    _Atomic int64_t span_bytes;         /* pages in spans */
-    _Atomic int64_t cached_pages;       /* free pages in caches */
-    _Atomic int64_t unswept_pages;      /* pages of spans of generation gen - 1 in lists; seq_cst */
-    _Atomic uint32_t sweepers;          /* sweeps under way; seq_cst. Note [DONE] in sweep.c */
-    _Atomic uint32_t sweep_cursor;      /* class where the last unswept span was found: a hint */
-    _Atomic uint64_t swept_pages;       /* in all */
-    _Atomic uint64_t released_bytes;    /* given back to the kernel, in all */
+    _Atomic int64_t mapped_bytes;    /* = span_bytes + free_bytes */
+    _Atomic int64_t free_bytes;      /* free pages not given back, those in caches included */
+    _Atomic int64_t span_bytes;      /* pages in spans */
+    _Atomic int64_t cached_pages;    /* free pages in caches */
+    _Atomic int64_t unswept_pages;   /* pages of spans of generation gen - 1 in lists; seq_cst */
+    _Atomic uint32_t sweepers;       /* sweeps under way; seq_cst. Note [DONE] in sweep.c */
+    _Atomic uint32_t sweep_cursor;   /* class where the last unswept span was found: a hint */
+    _Atomic uint64_t swept_pages;    /* in all */
+    _Atomic uint64_t released_bytes; /* given back to the kernel, in all */
 };
 
 /* ---- open, close (reserve.c) ---- */
@@ -172,11 +172,11 @@ void hg__heap_close(struct hg_heap *h);
 /* The word of 64 slots that a mutator allocates from, for one span class. Owner: the mutator (its
  * thread, or the driver that has taken it); mask is published in the span after each take. */
 struct hg_cache_slot {
-    uint64_t mask;         /* free slots left; 0: refill */
-    uintptr_t base;        /* address of the word's slot 0 */
-    uint16_t *ids;         /* DESCRIBED: where the layout id of slot 0 lies; slot i: ids[-i] */
-    struct hg_span *span;  /* NULL: none */
-    uint64_t stash;        /* free slots set aside by hg__cache_stash, to be marked before use */
+    uint64_t mask;        /* free slots left; 0: refill */
+    uintptr_t base;       /* address of the word's slot 0 */
+    uint16_t *ids;        /* DESCRIBED: where the layout id of slot 0 lies; slot i: ids[-i] */
+    struct hg_span *span; /* NULL: none */
+    uint64_t stash;       /* free slots set aside by hg__cache_stash, to be marked before use */
     uint32_t size;
     uint32_t spare;
 };
@@ -229,7 +229,7 @@ void hg__large_publish(struct hg_heap *h, struct hg_span *s, bool black);
  * reference (words 0-63); layouts whose fields all lie there have `only_bits`. */
 struct hg_layout_info {
     const hg_layout *layout;
-    uint32_t kind;        /* HG_KIND_TYPED or HG_KIND_TRACED */
+    uint32_t kind; /* HG_KIND_TYPED or HG_KIND_TRACED */
     bool only_bits;
     uint64_t ref_bits;
     const char *name;

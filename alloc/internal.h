@@ -22,9 +22,9 @@ static inline enum hg_area hg__area_of(unsigned kind)
 
 /* Sizes that the hostile build makes tiny, so that their edges are met. */
 #if defined(HG_HOSTILE)
-#define HG_GROW_PAGES  8u  /* pages by which an area grows */
-#define HG_CHUNK_PAGES 3u  /* pages that a cache takes at once */
-#define HG_STRUCTS     2u  /* span structs that a cache takes at once */
+#define HG_GROW_PAGES  8u /* pages by which an area grows */
+#define HG_CHUNK_PAGES 3u /* pages that a cache takes at once */
+#define HG_STRUCTS     2u /* span structs that a cache takes at once */
 #else
 #define HG_GROW_PAGES  512u
 #define HG_CHUNK_PAGES 32u
@@ -83,16 +83,16 @@ struct hg_bins {
 };
 
 struct hg_pages {
-    struct hg_lock lock;            /* PAGES: guards all that follows */
-    uint32_t low_end, high_start;   /* as in the heap, in pages */
+    struct hg_lock lock;          /* PAGES: guards all that follows */
+    uint32_t low_end, high_start; /* as in the heap, in pages */
     struct hg_bins bins[HG_AREAS][HG_GROUPS];
-    uint64_t *dirty;                /* bit per page, of free pages: may hold old contents */
-    struct hg_span *structs;        /* spare structs, chained by next */
+    uint64_t *dirty;         /* bit per page, of free pages: may hold old contents */
+    struct hg_span *structs; /* spare structs, chained by next */
 
     /* Upkeep of 2 MiB blocks, by address. */
-    _Atomic int32_t *block_live;    /* bytes found live by sweeps; writers: sweepers (relaxed) */
-    _Atomic uint8_t *block_tried;   /* collapsed, or refused; writers: scavenge.c */
-    uint32_t collapse_cursor;       /* block; only the thread that runs collapse steps */
+    _Atomic int32_t *block_live;  /* bytes found live by sweeps; writers: sweepers (relaxed) */
+    _Atomic uint8_t *block_tried; /* collapsed, or refused; writers: scavenge.c */
+    uint32_t collapse_cursor;     /* block; only the thread that runs collapse steps */
 };
 
 /* An extent of `want` pages, or fewer but at least `min`, as a struct with start, pages and

@@ -13,8 +13,8 @@
  */
 #include "alloc/internal.h"
 
-#define ENTRIES      65536u
-#define ENTRY_BYTES  (ENTRIES * sizeof(struct hg_layout_info))
+#define ENTRIES       65536u
+#define ENTRY_BYTES   (ENTRIES * sizeof(struct hg_layout_info))
 #define SLOTS_AT_OPEN 64u
 
 struct hg_layouts {
@@ -22,8 +22,8 @@ struct hg_layouts {
     struct hg_meta *meta;
     struct hg_layout_info *table; /* entries 1..count are given out */
     uint32_t count;
-    uint32_t slots;               /* of the hash table; a power of two, at least twice count */
-    uint16_t *slot;               /* ids by hash of the address, open addressing; 0: free */
+    uint32_t slots; /* of the hash table; a power of two, at least twice count */
+    uint16_t *slot; /* ids by hash of the address, open addressing; 0: free */
 };
 
 struct hg_layouts *hg__layouts_open(struct hg_meta *meta)
@@ -50,10 +50,7 @@ void hg__layouts_close(struct hg_layouts *l)
     hg__meta_free(l->meta, l, sizeof *l);
 }
 
-const struct hg_layout_info *hg__layouts_table(const struct hg_layouts *l)
-{
-    return l->table;
-}
+const struct hg_layout_info *hg__layouts_table(const struct hg_layouts *l) { return l->table; }
 
 /* ---- checks ---- */
 
@@ -139,9 +136,15 @@ static bool grow_slots(struct hg_layouts *l)
 static void fill_entry(struct hg_layout_info *e, const hg_layout *t)
 {
     *e = (struct hg_layout_info){
-        .layout = t, .kind = t->kind, .name = t->name != NULL ? t->name : "(no name)",
-        .fields = t->fields, .nfields = t->nfields, .tail = t->tail, .stride = t->stride,
-        .trace = t->trace, .only_bits = t->kind == HG_KIND_TYPED && t->stride == 0,
+        .layout = t,
+        .kind = t->kind,
+        .name = t->name != NULL ? t->name : "(no name)",
+        .fields = t->fields,
+        .nfields = t->nfields,
+        .tail = t->tail,
+        .stride = t->stride,
+        .trace = t->trace,
+        .only_bits = t->kind == HG_KIND_TYPED && t->stride == 0,
     };
     for (uint32_t i = 0; i < t->nfields; i++) {
         uint32_t word = t->fields[i] / (uint32_t)sizeof(void *);

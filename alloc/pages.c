@@ -204,18 +204,21 @@ static struct hg_span *carve(struct hg_heap *h, enum hg_area area, struct hg_spa
         return NULL;
     }
     bin_remove(p, area, run);
-    uint32_t all = run->dirty, mine = dirty_count(p, page, n);
+    /* The bits of one of the three parts need no counting; of two if one is empty. */
+    uint32_t mine = dirty_count(p, page, n), others = run->dirty - mine, left = 0;
+    if (page > first)
+        left = right != NULL ? dirty_count(p, first, page - first) : others;
     if (right != NULL) {
         right->start = hg__page_address(h, page + n);
         right->pages = end - page - n;
-        right->dirty = page > first ? dirty_count(p, page + n, end - page - n) : all - mine;
+        right->dirty = others - left;
         set_entry(h, page + n, right);
         set_entry(h, end - 1, right);
         bin_insert(p, area, right);
     }
     if (out != run) {
         run->pages = page - first;
-        run->dirty = all - mine - (right != NULL ? right->dirty : 0);
+        run->dirty = left;
         set_entry(h, page - 1, run);
         bin_insert(p, area, run);
     }

@@ -27,10 +27,7 @@
 #define RESERVE_MIN     ((size_t)64 * HG_MIB)
 #define RESERVE_MAX     ((size_t)1 << 44) /* page numbers have 32 bits */
 
-static size_t marks_bytes(size_t size)
-{
-    return size / (HG_GRAIN * 8);
-}
+static size_t marks_bytes(size_t size) { return size / (HG_GRAIN * 8); }
 
 static size_t tables_bytes(size_t size)
 {

@@ -20,7 +20,7 @@
 
 /* Live bytes from which a block is worth a huge page: size classes waste up to an eighth of a full
  * one. */
-#define COLLAPSE_LIVE ((int32_t)(HG_BLOCK_BYTES / 8 * 7))
+#define COLLAPSE_LIVE  ((int32_t)(HG_BLOCK_BYTES / 8 * 7))
 #define COLLAPSE_TRIES 4 /* refusals by the kernel in one step */
 
 size_t hg__scavenge(struct hg_heap *h, size_t bytes)

@@ -161,10 +161,7 @@ void hg__sweep_open(struct hg_heap *h)
     hg_store_sc(&h->gen, gen);
 }
 
-void hg__sweep_enter(struct hg_heap *h)
-{
-    hg_add_sc(&h->sweepers, 1u); /* Note [DONE] */
-}
+void hg__sweep_enter(struct hg_heap *h) { hg_add_sc(&h->sweepers, 1u); /* Note [DONE] */ }
 
 void hg__sweep_leave(struct hg_heap *h, size_t pages)
 {

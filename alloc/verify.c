@@ -20,9 +20,9 @@
 #include <inttypes.h>
 
 struct sums {
-    uint64_t free_pages, dirty_pages;  /* of free runs */
-    uint64_t shown_pages, used_pages;  /* of spans shown; of those with a word in use */
-    uint64_t other_pages;              /* of neither: chunks, large spans not shown yet */
+    uint64_t free_pages, dirty_pages; /* of free runs */
+    uint64_t shown_pages, used_pages; /* of spans shown; of those with a word in use */
+    uint64_t other_pages;             /* of neither: chunks, large spans not shown yet */
     uint64_t listed_pages, unswept_pages;
 };
 

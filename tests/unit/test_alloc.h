@@ -32,10 +32,7 @@ static inline void test_heap_close(struct test_heap *t)
     hg__meta_close(t->meta);
 }
 
-static inline uint32_t test_gen(const struct hg_heap *h)
-{
-    return hg_load_acq(&h->gen);
-}
+static inline uint32_t test_gen(const struct hg_heap *h) { return hg_load_acq(&h->gen); }
 
 /* A cleared slot of a span class, with the layout id if it is DESCRIBED; 0: no memory. */
 static inline uintptr_t test_alloc_slot(struct hg_cache *c, unsigned span_class, bool black,

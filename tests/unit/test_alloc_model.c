@@ -43,7 +43,7 @@ struct mutator {
     size_t n, kept;                /* objects 0..kept-1 are to be marked by the driver */
     struct hg_span *pending;       /* a large object that is not published yet */
     size_t pending_size;
-    _Atomic uint32_t answered;     /* the last order answered (release) */
+    _Atomic uint32_t answered; /* the last order answered (release) */
 };
 
 enum phase { IDLE, SCANNING, MARKING, RESETTING, SWEEPING, HOLDING };
@@ -51,8 +51,8 @@ enum phase { IDLE, SCANNING, MARKING, RESETTING, SWEEPING, HOLDING };
 struct world {
     struct test_heap t;
     struct mutator *mutator[MUTATORS];
-    _Atomic uint32_t order;     /* number * 4 + request; writer: the driver (release) */
-    struct hg_rand rand;        /* the driver's */
+    _Atomic uint32_t order; /* number * 4 + request; writer: the driver (release) */
+    struct hg_rand rand;    /* the driver's */
     enum phase phase;
     unsigned cycle, cycles;
     size_t mark_mutator, mark_object;
@@ -104,8 +104,8 @@ static void allocate(struct mutator *m)
     size_t size = random_size(&m->rand);
     enum hg_span_kind kind = (enum hg_span_kind)hg_rand_below(&m->rand, HG_SPAN_KINDS);
     for (uint32_t n = 1 + hg_rand_below(&m->rand, 80); n > 0 && m->n < OBJECTS; n--) {
-        uintptr_t p = test_alloc_slot(&m->cache, test_class(size, kind), m->black, m->gen,
-                                      LAYOUT_ID);
+        uintptr_t p =
+            test_alloc_slot(&m->cache, test_class(size, kind), m->black, m->gen, LAYOUT_ID);
         HG_CHECK(p != 0, "out of memory");
         add_object(m, p, size);
     }

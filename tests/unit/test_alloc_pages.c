@@ -20,20 +20,11 @@ static void open_reserve(size_t bytes)
     hg__cache_init(&c, h);
 }
 
-static void open_small(void)
-{
-    open_reserve((size_t)64 * HG_MIB);
-}
+static void open_small(void) { open_reserve((size_t)64 * HG_MIB); }
 
-static void open_big(void)
-{
-    open_reserve(0);
-}
+static void open_big(void) { open_reserve(0); }
 
-static void close_heap(void)
-{
-    test_heap_close(&t);
-}
+static void close_heap(void) { test_heap_close(&t); }
 
 static void cycle(void)
 {
@@ -199,11 +190,38 @@ Test(alloc_pages, the_last_fitting_run_is_found, .init = open_small, .fini = clo
     hg__heap_verify(h);
 }
 
+static struct hg_span *large_pages(size_t pages)
+{
+    struct hg_span *s = large(pages * HG_PAGE_BYTES, HG_SPAN_REFS);
+    HG_CHECK(s != NULL, "out of memory");
+    return s;
+}
+
+/* Many runs that are a little too small hide one that fits: no more than a few are looked at as
+ * long as there is other memory, but all before memory is said to be out. */
+Test(alloc_pages, a_fitting_run_among_many_too_small_is_found, .init = open_small,
+     .fini = close_heap)
+{
+    enum { TOO_SMALL = 40, PAGES = 70 };
+    for (int i = 0; i < TOO_SMALL; i++) {
+        large_pages(PAGES - 6);
+        hg__set_mark(h, large_pages(5)->start); /* keeps its neighbours apart */
+    }
+    uintptr_t fits = large_pages(PAGES + 1)->start; /* the youngest is swept first */
+    struct hg_span *s;
+    while ((s = large(5 * HG_PAGE_BYTES, HG_SPAN_REFS)) != NULL)
+        hg__set_mark(h, s->start);
+    cycle();
+    cr_assert_eq(large_pages(PAGES)->start, fits);
+    cr_assert_null(large(PAGES * HG_PAGE_BYTES, HG_SPAN_REFS));
+    hg__heap_verify(h);
+}
+
 Test(alloc_pages, absurd_sizes_are_refused_at_once, .init = open_big, .fini = close_heap)
 {
-    const size_t sizes[] = {SIZE_MAX,     SIZE_MAX - 8,         SIZE_MAX - HG_PAGE_BYTES + 1,
-                            SIZE_MAX / 2, (size_t)1 << 45,      h->size,
-                            h->size + 1,  h->size - 1,          h->size - HG_PAGE_BYTES + 1};
+    const size_t sizes[] = {SIZE_MAX,     SIZE_MAX - 8,    SIZE_MAX - HG_PAGE_BYTES + 1,
+                            SIZE_MAX / 2, (size_t)1 << 45, h->size,
+                            h->size + 1,  h->size - 1,     h->size - HG_PAGE_BYTES + 1};
     int64_t start = hg__os_now();
     for (size_t i = 0; i < HG_COUNT_OF(sizes); i++)
         for (int kind = 0; kind < HG_SPAN_KINDS; kind++)

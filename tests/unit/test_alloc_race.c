@@ -1,6 +1,6 @@
 /* test_alloc_race.c: Note [MASK]: markers that meet ambiguous words while mutators allocate.
  *
- * The heap is filled with dead, poisoned slots in spans that a few live objects keep. Then mutators
+ * The heap is filled with dead, poisoned slots in spans that live objects keep. Then mutators
  * allocate from these spans (clear, layout id, publish), give spans back half used, and take over
  * each other's, while readers ask for slots at random, as a conservative scan does. Two things must
  * hold:
@@ -11,6 +11,9 @@
  *   2. an object whose address was published is reported as allocated, from then on
  *
  * No sweep runs meanwhile, as none does while marking.
+ *
+ * Two heaps: one with nearly all slots free; one with two free slots in each word of 64, so that
+ * mutators change words all the time, while readers look at the spans where that happens.
  */
 #include "tests/unit/test_alloc.h"
 
@@ -27,13 +30,16 @@ static const struct {
     enum hg_span_kind kind;
 } mix[KINDS] = {{16, HG_SPAN_CONSERVATIVE}, {48, HG_SPAN_DESCRIBED}, {256, HG_SPAN_CONSERVATIVE}};
 
+enum { SLOT_A = 5, SLOT_B = 40 }; /* of each word, the free slots of the second heap */
+
 struct shared {
     struct test_heap t;
-    uintptr_t *span;                    /* starts of the prepared spans */
+    uintptr_t *span; /* starts of the prepared spans */
     size_t spans;
-    _Atomic uintptr_t shown[SHOWN];     /* objects published by mutators (release) */
-    _Atomic uint64_t found, not_yet;    /* what readers met */
+    _Atomic uintptr_t shown[SHOWN];  /* objects published by mutators (release); first: newest */
+    _Atomic uint64_t found, not_yet; /* what readers met */
     _Atomic bool stop;
+    bool sparse; /* the second heap */
     uint64_t seed;
 };
 
@@ -62,15 +68,13 @@ static uintptr_t allocate(struct hg_cache *c, unsigned k, uint32_t gen)
 
 /* ---- preparation ---- */
 
-static void note_span(void *arg, uintptr_t p, const struct hg_span *s)
+static bool lives(const struct shared *w, uint32_t index)
 {
-    struct shared *w = arg;
-    if (p == s->start)
-        w->span[w->spans++] = s->start;
+    return w->sparse ? index % 64 != SLOT_A && index % 64 != SLOT_B : index == 0;
 }
 
-/* Spans of which only slot 0 lives; all other slots are poisoned, and layout ids are wrong. */
-static void prepare(struct shared *w, size_t spans_each)
+/* Full spans, all of whose slots hold objects. */
+static void fill(struct shared *w, size_t spans_each)
 {
     static struct hg_cache c;
     struct hg_heap *h = w->t.heap;
@@ -81,25 +85,40 @@ static void prepare(struct shared *w, size_t spans_each)
         bool described = mix[k].kind == HG_SPAN_DESCRIBED;
         size_t slots = described ? class->count_described : class->count;
         for (size_t n = spans_each * slots; n > 0; n--) {
-            uintptr_t p = test_alloc_slot(&c, test_class(mix[k].size, mix[k].kind), false,
-                                          test_gen(h), 1);
+            uintptr_t p =
+                test_alloc_slot(&c, test_class(mix[k].size, mix[k].kind), false, test_gen(h), 1);
             if (p == hg__span_of(h, p)->start)
-                hg__set_mark(h, p);
+                w->span[w->spans++] = p;
         }
     }
-    hg__sweep_open(h);
     hg__cache_release(&c, false);
-    test_sweep_all(h);
-    hg__heap_each(h, note_span, w);
     cr_assert_eq(w->spans, KINDS * spans_each);
+}
+
+/* A cycle that keeps of the first spans what `lives` says, and nothing else: free slots are
+ * poisoned. The caches are released. */
+static void prepare(struct shared *w)
+{
+    struct hg_heap *h = w->t.heap;
+    for (size_t n = 0; n < w->spans; n++) {
+        struct hg_span *s = hg__span_of(h, w->span[n]);
+        for (uint32_t i = 0; i < s->count; i++)
+            if (lives(w, i))
+                hg__set_mark(h, s->start + i * s->size);
+    }
+    hg__sweep_open(h);
+    test_sweep_all(h);
+    for (int i = 0; i < SHOWN; i++)
+        hg_store_rlx(&w->shown[i], 0u);
+    hg_store_rlx(&w->stop, false);
 }
 
 /* ---- threads ---- */
 
 struct actor {
     struct shared *w;
+    uint64_t number, rounds;
     struct hg_rand rand;
-    uint64_t rounds;
     struct hg_cache cache;
 };
 
@@ -114,11 +133,13 @@ static void *mutate(void *arg)
         for (uint32_t i = hg_rand_below(&a->rand, 100); i > 0; i--) {
             uintptr_t p = allocate(&a->cache, k, gen);
             hg_store_rlx((_Atomic uint64_t *)p, (uint64_t)p);
+            hg_store_rel(&w->shown[a->number], p);
             hg_store_rel(&w->shown[hg_rand_below(&a->rand, SHOWN)], p);
         }
         if (hg_rand_below(&a->rand, 20) == 0)
             hg__cache_release(&a->cache, false);
     }
+    hg__cache_release(&a->cache, false);
     return NULL;
 }
 
@@ -135,23 +156,44 @@ static void check_clear(struct hg_heap *h, const struct hg_object *o)
              "slot %p is allocated and has no layout", (void *)o->base);
 }
 
+/* A published object, the newest ones often: their words are about to change. Or 0. */
+static uintptr_t random_shown(struct actor *a)
+{
+    uint32_t among = hg_rand_below(&a->rand, 2) == 0 ? MUTATORS : SHOWN;
+    return hg_load_acq(&a->w->shown[hg_rand_below(&a->rand, among)]);
+}
+
+/* An ambiguous word: into the span where a mutator was last seen, or any. */
+static uintptr_t random_word(struct actor *a)
+{
+    struct shared *w = a->w;
+    uintptr_t p = random_shown(a);
+    if (p == 0 || hg_rand_below(&a->rand, 4) == 0)
+        p = w->span[hg_rand_below(&a->rand, (uint32_t)w->spans)];
+    if (!w->sparse)
+        return (p & ~(uintptr_t)(HG_PAGE_BYTES - 1)) + hg_rand_below(&a->rand, HG_PAGE_BYTES);
+    struct hg_span *s = hg__span_of(w->t.heap, p);
+    uint32_t i = hg_rand_below(&a->rand, ((uint32_t)s->count + 63) / 64) * 64;
+    i += hg_rand_below(&a->rand, 2) == 0 ? SLOT_A : SLOT_B;
+    return s->start + hg_min_size(i, s->count - 1u) * s->size;
+}
+
 static void *read_words(void *arg)
 {
     struct actor *a = arg;
     struct shared *w = a->w;
     struct hg_heap *h = w->t.heap;
     while (!hg_load_acq(&w->stop)) {
-        /* 1: any word; slot 0 of a span is one of the live objects, filled before. */
-        uintptr_t start = w->span[hg_rand_below(&a->rand, (uint32_t)w->spans)];
-        struct hg_object o = hg__find(h, start + hg_rand_below(&a->rand, HG_PAGE_BYTES));
-        if (o.base != 0 && o.index != 0) {
+        /* 1: any word that points to none of the objects that lived before. */
+        struct hg_object o = hg__find(h, random_word(a));
+        if (o.base != 0 && !lives(w, o.index)) {
             bool allocated = hg__slot_allocated(hg__span_of(h, o.base), o.index);
             hg_add_rlx(allocated ? &w->found : &w->not_yet, 1u);
             if (allocated)
                 check_clear(h, &o);
         }
         /* 2: a word that was published. */
-        uintptr_t p = hg_load_acq(&w->shown[hg_rand_below(&a->rand, SHOWN)]);
+        uintptr_t p = random_shown(a);
         o = hg__find(h, p + 8);
         HG_CHECK(p == 0 || (o.base == p && hg__slot_allocated(hg__span_of(h, p), o.index)),
                  "object %p is published and not allocated", (void *)p);
@@ -164,35 +206,56 @@ static struct actor *new_actor(struct shared *w, uint64_t number, uint64_t round
     struct actor *a = aligned_alloc(64, hg_round_up(sizeof *a, 64));
     memset(a, 0, sizeof *a);
     a->w = w;
+    a->number = number;
     a->rand.state = w->seed + number;
     a->rounds = rounds;
     hg__cache_init(&a->cache, w->t.heap);
     return a;
 }
 
-Test(alloc_race, allocated_means_clear_and_published_means_allocated)
+static void run_threads(struct shared *w, struct actor **actor)
 {
-    static struct shared w;
-    struct actor *actor[MUTATORS + READERS];
     pthread_t thread[MUTATORS + READERS];
-    w.seed = test_seed("allocated_means_clear_and_published_means_allocated");
-    w.t = test_heap_open((size_t)1 << 30, true);
-    prepare(&w, 150);
-    for (uint64_t i = 0; i < MUTATORS + READERS; i++) {
-        actor[i] = new_actor(&w, i, test_scaled(3000));
+    for (int i = 0; i < MUTATORS + READERS; i++) {
         void *(*run)(void *) = i < MUTATORS ? mutate : read_words;
         cr_assert_eq(pthread_create(&thread[i], NULL, run, actor[i]), 0);
     }
     for (int i = 0; i < MUTATORS; i++)
         pthread_join(thread[i], NULL);
-    hg_store_rel(&w.stop, true);
+    hg_store_rel(&w->stop, true);
     for (int i = 0; i < READERS; i++)
         pthread_join(thread[MUTATORS + i], NULL);
+}
+
+static void race(const char *test, bool sparse, uint64_t cycles)
+{
+    static struct shared w;
+    struct actor *actor[MUTATORS + READERS];
+    w.seed = test_seed(test);
+    w.sparse = sparse;
+    w.t = test_heap_open((size_t)1 << 30, true);
+    fill(&w, 400);
+    for (uint64_t i = 0; i < MUTATORS + READERS; i++)
+        actor[i] = new_actor(&w, i, 200);
+    while (cycles-- > 0) {
+        prepare(&w);
+        run_threads(&w, actor);
+        hg__heap_verify(w.t.heap);
+    }
     cr_assert_gt(hg_load_rlx(&w.found), 0);
     cr_assert_gt(hg_load_rlx(&w.not_yet), 0);
-    hg__heap_verify(w.t.heap);
     for (int i = 0; i < MUTATORS + READERS; i++)
         free(actor[i]);
     free(w.span);
     test_heap_close(&w.t);
+}
+
+Test(alloc_race, words_with_many_free_slots)
+{
+    race("words_with_many_free_slots", false, test_scaled(40));
+}
+
+Test(alloc_race, words_that_change_all_the_time)
+{
+    race("words_that_change_all_the_time", true, test_scaled(200));
 }

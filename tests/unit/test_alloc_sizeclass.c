@@ -93,8 +93,14 @@ Test(alloc_sizeclass, find_knows_what_is_no_object)
     hg__cache_init(&c, h);
     uintptr_t p = test_alloc_slot(&c, test_class(64, HG_SPAN_REFS), false, test_gen(h), 0);
     cr_assert_eq(hg__find(h, p + 63).base, p);
-    const uintptr_t words[] = {0, 1, h->base - 1, h->base + h->size, h->base + h->size / 2,
-                               p + HG_PAGE_BYTES, UINTPTR_MAX, (uintptr_t)&t};
+    const uintptr_t words[] = {0,
+                               1,
+                               h->base - 1,
+                               h->base + h->size,
+                               h->base + h->size / 2,
+                               p + HG_PAGE_BYTES,
+                               UINTPTR_MAX,
+                               (uintptr_t)&t};
     for (size_t i = 0; i < HG_COUNT_OF(words); i++)
         cr_assert_eq(hg__find(h, words[i]).base, 0, "word %zu", i);
     test_heap_close(&t);

@@ -17,10 +17,7 @@ static void open_heap(void)
     hg__cache_init(&c, h);
 }
 
-static void close_heap(void)
-{
-    test_heap_close(&t);
-}
+static void close_heap(void) { test_heap_close(&t); }
 
 /* A whole cycle of one mutator that is white: opens a generation and gives the cache back. */
 static void cycle(bool black)
@@ -222,10 +219,7 @@ Test(alloc_sweep, a_late_mutator_works_on_in_its_generation, .init = open_heap, 
     hg__heap_verify(h);
 }
 
-static void open_generation(void *arg)
-{
-    hg__sweep_open(arg);
-}
+static void open_generation(void *arg) { hg__sweep_open(arg); }
 
 Test(alloc_sweep, a_generation_opens_only_when_the_last_is_swept)
 {
