@@ -63,7 +63,7 @@ static void load_figures(struct kv_result *r, const struct kv_options *opt,
  * measuring. */
 static void cycle_figures(struct kv_result *r, const struct kv_samples *s)
 {
-    double peak = (double)s->peak_heap, over = 0;
+    double peak = fmax((double)s->peak_heap, (double)s->to.stats.heap_live_bytes), over = 0;
     for (size_t i = 0; i < s->cycles; i++) {
         const hg_cycle *c = &s->cycle[i];
         if (c->end_ns < s->from.at || c->end_ns > s->to.at)
