@@ -130,9 +130,9 @@ static void finish(struct hg_gc *g)
     while (ready != NULL) {
         struct hg_tcb *t = ready;
         ready = t->gc_next;
-        hg_sub_sc(&g->sched->outside_waits, 1u);
         if (hg__park_claim(t, t->gc_ticket, HG_WAKE_VALUE))
             hg__ready(t, false);
+        hg_sub_sc(&g->sched->outside_waits, 1u); /* not before: or the task would seem to wait for nothing */
     }
     hg_add_sc(&g->finished_word, 1u);
     hg__os_wake(&g->finished_word, INT32_MAX);
