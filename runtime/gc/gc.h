@@ -109,29 +109,35 @@ void hg__gc_wait(struct hg_gc *g, uint64_t number);
 
 /* ---- marking (mark.c, stacks.c) ---- */
 
-#define HG_MARK_RING 16u
+#define HG_MARK_RING 32u
 #define HG_MARK_DELAY 16u
-/* One slice of tracing; the public hg_tracer of trace callbacks. Owner: the worker. */
+/* One slice of tracing; the public hg_tracer of trace callbacks. Owner: the worker.
+ *
+ * The first fields are the heap's, copied for the slice. That the reservation's used part may grow meanwhile is harmless:
+ * while marking everything there was allocated by black mutators, and is marked. */
 struct hg_tracer {
+    uintptr_t base;
+    size_t low_end, high_start, high_bytes;
+    _Atomic uint64_t *desc, *marks;
+    unsigned delay_at;
+    uintptr_t delay[HG_MARK_DELAY]; /* objects whose mark words are on their way: start | DELAY flags; 0: empty */
     struct hg_mutator *m;
     struct hg_heap *heap;
     const struct hg_layout_info *layouts;
     struct hg_grey_object {
-        uintptr_t at;             /* where to begin: the object's start, or a chunk of it */
-        struct hg_object object;
-    } ring[HG_MARK_RING];         /* objects whose lines are on their way */
+        uintptr_t at;               /* where to begin: the object's start, or a chunk of it */
+        uintptr_t base;
+        uint64_t desc;
+        uint32_t index;
+    } ring[HG_MARK_RING];           /* objects whose lines are on their way */
     unsigned head, count;
-    struct hg_candidate {
-        struct hg_object object;
-        bool ambiguous;
-    } delay[HG_MARK_DELAY];       /* references whose mark words are on their way; base 0: empty */
-    unsigned delay_at;
-    int64_t bytes;                /* scanned in this slice */
-    int64_t marked;               /* bytes found live */
+    int64_t bytes;                  /* scanned in this slice */
+    int64_t marked;                 /* bytes found live */
     /* The verifier's: is given each reference instead of its being marked. */
     void (*instead)(struct hg_tracer *t, const struct hg_object *o, bool ambiguous);
     void *instead_arg;
 };
+void hg__tracer_init(struct hg_tracer *t, struct hg_gc *g, struct hg_mutator *m);
 /* Gives every reference of an object to the tracer. */
 void hg__trace_object(struct hg_tracer *t, const struct hg_object *o);
 

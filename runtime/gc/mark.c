@@ -33,49 +33,88 @@ static inline void push(struct hg_tracer *t, uintptr_t entry)
     g->entry[g->n++] = entry;
 }
 
-/* Tests and sets the mark of what a reference means; pushes it if this was the first to get there. */
-static inline HG_SCANS void settle(struct hg_tracer *t, const struct hg_candidate *c)
+/* Flags in the delay line, in bits that object addresses have clear. */
+#define DELAY_LEAF      1u
+#define DELAY_AMBIGUOUS 2u
+#define DELAY_FLAGS     15u
+
+static int64_t size_at(const struct hg_tracer *t, uintptr_t obj)
 {
-    const struct hg_object *o = &c->object;
-    if (hg__is_marked(t->heap, o->base))
-        return;
-    if (c->ambiguous && !hg__slot_allocated(hg__span_of(t->heap, o->base), o->index))
-        return;
-    if (!hg__set_mark(t->heap, o->base))
-        return;
-    if (hg__desc_kind(o->desc) == HG_SPAN_LEAF)
-        t->marked += (int64_t)hg__object_size(t->heap, o);
-    else
-        push(t, o->base);
+    struct hg_object o = hg__find(t->heap, obj);
+    return (int64_t)hg__object_size(t->heap, &o);
 }
 
-/* One word that is a reference, NULL, or (ambiguous) anything. Its mark word is asked for now and tested DELAY references
- * later: the test is a branch nobody can predict, and would otherwise wait for memory each time. */
-static inline HG_SCANS void visit(struct hg_tracer *t, uintptr_t w, bool ambiguous)
+static bool is_allocated(const struct hg_tracer *t, uintptr_t obj)
+{
+    struct hg_object o = hg__find(t->heap, obj);
+    return hg__slot_allocated(hg__span_of(t->heap, obj), o.index);
+}
+
+/* Tests and sets an object's mark; pushes it if this was the first to get there. */
+static inline HG_SCANS void settle(struct hg_tracer *t, uintptr_t candidate)
+{
+    uintptr_t obj = candidate & ~(uintptr_t)DELAY_FLAGS;
+    size_t grain = (obj - t->base) / HG_GRAIN;
+    _Atomic uint64_t *word = &t->marks[grain / 64];
+    uint64_t bit = (uint64_t)1 << (grain % 64);
+    if (hg_load_rlx(word) & bit)
+        return;
+    if (hg_unlikely(candidate & DELAY_AMBIGUOUS) && !is_allocated(t, obj))
+        return;
+    if (hg_or_rlx(word, bit) & bit)
+        return; /* another worker was first */
+    if (candidate & DELAY_LEAF)
+        t->marked += size_at(t, obj);
+    else
+        push(t, obj);
+}
+
+static HG_SCANS void visit_instead(struct hg_tracer *t, uintptr_t w, bool ambiguous)
 {
     struct hg_object o = hg__find(t->heap, w);
-    if (o.base == 0)
+    if (o.base != 0)
+        t->instead(t, &o, ambiguous);
+}
+
+/* One word that is a reference, NULL, or (ambiguous) anything. What it means is found as by hg__find, with the slice's
+ * copies of the heap's fields. Its mark word is asked for now and tested DELAY references later: the test is a branch
+ * nobody can predict, and would otherwise wait for memory each time. */
+static inline HG_SCANS void visit(struct hg_tracer *t, uintptr_t w, bool ambiguous)
+{
+    size_t offset = w - t->base;
+    if (offset >= t->low_end && offset - t->high_start >= t->high_bytes)
         return;
     if (hg_unlikely(t->instead != NULL)) {
-        t->instead(t, &o, ambiguous);
+        visit_instead(t, w, ambiguous);
         return;
     }
-    __builtin_prefetch(hg__mark_word(t->heap, o.base), 1);
-    struct hg_candidate *slot = &t->delay[t->delay_at++ % DELAY], oldest = *slot;
-    slot->object = o;
-    slot->ambiguous = ambiguous;
-    if (hg_likely(oldest.object.base != 0))
-        settle(t, &oldest);
+    uint64_t desc = hg_load_rlx(&t->desc[offset >> HG_PAGE_SHIFT]);
+    uintptr_t obj = hg__span_start(w, desc);
+    unsigned size_class = hg__desc_class(desc), kind = hg__desc_kind(desc);
+    if (hg_likely(size_class != 0)) {
+        const struct hg_class *c = &hg__class[size_class];
+        uint32_t index = (uint32_t)(((uint64_t)(w - obj) * c->inverse) >> 32);
+        if (hg_unlikely(index >= (kind == HG_SPAN_DESCRIBED ? c->count_described : c->count)))
+            return; /* the tail of the span */
+        obj += index * c->size;
+    } else if (desc == 0) {
+        return;
+    }
+    __builtin_prefetch((const void *)&t->marks[(obj - t->base) / (HG_GRAIN * 64)]);
+    uintptr_t *slot = &t->delay[t->delay_at++ % DELAY], oldest = *slot;
+    *slot = obj | (kind == HG_SPAN_LEAF ? DELAY_LEAF : 0) | (ambiguous ? DELAY_AMBIGUOUS : 0);
+    if (hg_likely(oldest != 0))
+        settle(t, oldest);
 }
 
 /* Settles all that is delayed. */
 static void settle_all(struct hg_tracer *t)
 {
     for (unsigned i = 0; i < DELAY; i++) {
-        struct hg_candidate *slot = &t->delay[t->delay_at++ % DELAY];
-        if (slot->object.base != 0)
-            settle(t, slot);
-        slot->object.base = 0;
+        uintptr_t *slot = &t->delay[t->delay_at++ % DELAY], candidate = *slot;
+        *slot = 0;
+        if (candidate != 0)
+            settle(t, candidate);
     }
 }
 
@@ -127,18 +166,20 @@ static inline HG_SCANS void scan_described(struct hg_tracer *t, uintptr_t obj, c
 }
 
 /* Scans bytes from..to of an object. The slot's whole size counts: callers may use all of it. */
-static inline HG_SCANS void scan_object(struct hg_tracer *t, const struct hg_object *o, size_t from, size_t to)
+static inline HG_SCANS void scan_object(struct hg_tracer *t, const struct hg_grey_object *g, size_t from, size_t to)
 {
-    switch (hg__desc_kind(o->desc)) {
+    switch (hg__desc_kind(g->desc)) {
     case HG_SPAN_REFS:
-        scan_range(t, o->base + from, o->base + to, false);
+        scan_range(t, g->base + from, g->base + to, false);
         break;
     case HG_SPAN_CONSERVATIVE:
-        scan_range(t, o->base + from, o->base + to, true);
+        scan_range(t, g->base + from, g->base + to, true);
         break;
-    case HG_SPAN_DESCRIBED:
-        scan_described(t, o->base, &t->layouts[hg__object_layout(t->heap, o)], from, to);
+    case HG_SPAN_DESCRIBED: {
+        struct hg_object o = {g->base, g->desc, g->index};
+        scan_described(t, g->base, &t->layouts[hg__object_layout(t->heap, &o)], from, to);
         break;
+    }
     case HG_SPAN_LEAF:
     case HG_SPAN_KINDS:
         break;
@@ -149,7 +190,8 @@ static inline HG_SCANS void scan_object(struct hg_tracer *t, const struct hg_obj
 
 void hg__trace_object(struct hg_tracer *t, const struct hg_object *o)
 {
-    scan_object(t, o, 0, hg__object_size(t->heap, o));
+    struct hg_grey_object g = {o->base, o->base, o->desc, o->index};
+    scan_object(t, &g, 0, hg__object_size(t->heap, o));
 }
 
 /* Shares the rest of a large object at once, for other workers. */
@@ -160,48 +202,80 @@ static void share_rest(struct hg_tracer *t, uintptr_t at)
     hg__grey_give(t->m->world, g);
 }
 
+/* An object above HG_SMALL_MAX: a chunk of it. */
+static __attribute__((noinline)) void scan_large(struct hg_tracer *t, const struct hg_grey_object *g)
+{
+    size_t from = g->at - g->base, to = hg__span_of(t->heap, g->base)->size;
+    if (to - from > HG_CHUNK_BYTES) {
+        to = from + HG_CHUNK_BYTES;
+        share_rest(t, g->base + to);
+    }
+    scan_object(t, g, from, to);
+}
+
 static inline void scan_grey(struct hg_tracer *t, const struct hg_grey_object *g)
 {
-    size_t from = g->at - g->object.base, to = hg__object_size(t->heap, &g->object);
-    if (hg_unlikely(to - from > HG_CHUNK_BYTES)) {
-        to = from + HG_CHUNK_BYTES;
-        share_rest(t, g->object.base + to);
-    }
-    scan_object(t, &g->object, from, to);
+    unsigned size_class = hg__desc_class(g->desc);
+    if (hg_likely(size_class != 0))
+        scan_object(t, g, 0, hg__class[size_class].size);
+    else
+        scan_large(t, g);
 }
 
-/* Puts an entry into the ring and asks for the lines that scanning it will read: the object's first, and its layout id. */
+/* An entry's first line is asked for as it enters the ring. */
 static inline void enter_ring(struct hg_tracer *t, uintptr_t entry)
 {
-    struct hg_grey_object *g = &t->ring[(t->head + t->count++) % RING];
-    g->at = entry & ~(uintptr_t)1;
-    __builtin_prefetch((const void *)g->at);
-    g->object = hg__find(t->heap, g->at);
-    if (hg__desc_kind(g->object.desc) == HG_SPAN_DESCRIBED && hg__desc_class(g->object.desc) != 0)
-        __builtin_prefetch(hg__slot_id(&g->object));
+    uintptr_t at = entry & ~(uintptr_t)1;
+    __builtin_prefetch((const void *)at);
+    t->ring[(t->head + t->count++) % RING].at = at;
 }
 
-/* Moves entries from buffers to the ring until it is full; false: there is nothing at all. */
+/* What else scanning it will need: what its page says, and the line of its layout id. */
+static inline void look_up(struct hg_tracer *t, struct hg_grey_object *g)
+{
+    struct hg_object o = hg__find(t->heap, g->at);
+    g->base = o.base;
+    g->desc = o.desc;
+    g->index = o.index;
+    if (hg__desc_kind(o.desc) == HG_SPAN_DESCRIBED && hg__desc_class(o.desc) != 0)
+        __builtin_prefetch(hg__slot_id(&o));
+}
+
+/* A buffer with entries for this worker; false: there is nothing at all. */
+static bool find_grey(struct hg_tracer *t)
+{
+    if (t->count != 0)
+        return false; /* first what is on its way: it will bring more */
+    settle_all(t);
+    struct hg_grey *g = t->m->grey;
+    if (g->n != 0)
+        return true;
+    struct hg_grey *more = hg__grey_take(t->m->world);
+    if (more == NULL)
+        return false;
+    t->m->grey = more;
+    hg__grey_give(t->m->world, g);
+    return true;
+}
+
+/* Moves entries from buffers to the ring, half a ring at a time: prefetches that follow each other closely have their
+ * address translations overlap, which one prefetch per object scanned has not. False: there is nothing at all. */
 static inline bool fill_ring(struct hg_tracer *t)
 {
+    if (hg_likely(t->count > RING / 2))
+        return true;
+    unsigned had = t->count;
     while (t->count < RING) {
         struct hg_grey *g = t->m->grey;
         if (hg_unlikely(g->n == 0)) {
-            if (t->count != 0)
-                break; /* first what is on its way: it will bring more */
-            settle_all(t);
-            g = t->m->grey;
-            if (g->n != 0)
-                continue;
-            struct hg_grey *more = hg__grey_take(t->m->world);
-            if (more == NULL)
+            if (!find_grey(t))
                 break;
-            t->m->grey = more;
-            hg__grey_give(t->m->world, g);
-            g = more;
+            continue;
         }
         enter_ring(t, g->entry[--g->n]);
     }
+    for (unsigned i = had; i < t->count; i++)
+        look_up(t, &t->ring[(t->head + i) % RING]);
     return t->count != 0;
 }
 
@@ -234,7 +308,7 @@ static void finish(struct hg_tracer *t)
     settle_all(t);
     while (t->count != 0) {
         const struct hg_grey_object *g = &t->ring[t->head++ % RING];
-        push(t, g->at == g->object.base ? g->at : g->at | 1);
+        push(t, g->at == g->base ? g->at : g->at | 1);
         t->count--;
     }
     struct hg_mut_stats *s = &t->m->stats;
@@ -256,6 +330,21 @@ static void trace(struct hg_tracer *t, enum hg_work_kind kind, int64_t until, in
     }
 }
 
+void hg__tracer_init(struct hg_tracer *t, struct hg_gc *g, struct hg_mutator *m)
+{
+    struct hg_heap *h = g->world->heap;
+    memset(t, 0, sizeof *t);
+    t->base = h->base;
+    t->low_end = hg_load_rlx(&h->low_end);
+    t->high_start = hg_load_rlx(&h->high_start);
+    t->high_bytes = h->size - t->high_start;
+    t->desc = h->desc;
+    t->marks = h->marks;
+    t->m = m;
+    t->heap = h;
+    t->layouts = hg__layouts_table(g->world->layouts);
+}
+
 bool hg__mark_available(struct hg_gc *g, const struct hg_mutator *m)
 {
     return m->grey->n != 0 || hg_load_rlx(&g->world->grey.full_count) != 0 || hg__stacks_left(g);
@@ -268,7 +357,8 @@ int64_t hg__mark_some(struct hg_gc *g, struct hg_mutator *m, enum hg_work_kind k
         return 0;
     hg_add_sc(&q->workers, 1u); /* Note [QUIET] */
     hg_add_sc(&q->activity, 1u);
-    struct hg_tracer t = {.m = m, .heap = g->world->heap, .layouts = hg__layouts_table(g->world->layouts)};
+    struct hg_tracer t;
+    hg__tracer_init(&t, g, m);
     int64_t stacks = hg__scan_stacks(g, m, until);
     trace(&t, kind, until, bytes - stacks);
     finish(&t);

@@ -107,8 +107,10 @@ void hg__gc_check(struct hg_gc *g)
     struct check c = {.g = g, .heap = g->world->heap, .seen_bytes = g->world->heap->size / (HG_GRAIN * 8)};
     c.seen = hg__os_map(c.seen_bytes, hg__os_page_size());
     HG_CHECK(c.seen != NULL, "gccheck: no address space for %zu bytes of bits", c.seen_bytes);
-    struct hg_tracer t = {.heap = c.heap, .layouts = hg__layouts_table(g->world->layouts), .instead = from_object,
-                          .instead_arg = &c};
+    struct hg_tracer t;
+    hg__tracer_init(&t, g, NULL);
+    t.instead = from_object;
+    t.instead_arg = &c;
     hg__roots_each(g, from_words, &c);
     from_stacks(&c);
     for (c.at = 0; c.at < c.n; c.at++) {

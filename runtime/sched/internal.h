@@ -68,6 +68,8 @@ void hg__stack_put(struct hg_sched *s, struct hg_proc *p, struct hg_tcb *t);
 /* gccheck: makes the part of t's stack below `sp` read as zero, so that old words are not taken for references that the
  * marker should have seen (gc/verify.c). */
 void hg__stack_clear(struct hg_tcb *t, uintptr_t sp);
+/* AddressSanitizer: the frames of a task that ended, or is dropped, never returned. Else nothing. */
+void hg__stack_forget_frames(struct hg_tcb *t);
 /* A stack was found deeper than before. */
 void hg__stack_deepened(struct hg_tcb *t, uint32_t pages);
 void hg__stacks_init(struct hg_sched *s, size_t stack_bytes);
@@ -78,6 +80,8 @@ size_t hg__stack_bytes(const struct hg_tcb *t);
 
 /* A new thread; p: what it runs, NULL: it goes to the idle threads. 0 or -errno. */
 int hg__thread_new(struct hg_sched *s, struct hg_proc *p);
+/* Joins the threads that have retired. Monitor (who made them), or hg__sched_stop. */
+void hg__threads_reap(struct hg_sched *s);
 /* On th's scheduler stack, without a proc: sleeps until it is given one, and runs it. */
 _Noreturn void hg__thread_idle(struct hg_thread *th);
 /* On th's scheduler stack: ends the thread. It owns no proc, or one that is BLOCKED. */

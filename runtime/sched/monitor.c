@@ -52,6 +52,7 @@ static void provide_thread(struct hg_sched *s)
     hg__lock(&s->lock);
     bool need = s->idle_threads == NULL && s->thread_count < s->max_threads;
     hg__unlock(&s->lock);
+    hg__threads_reap(s);
     if (need)
         (void)hg__thread_new(s, NULL); /* when there is no thread to be had, the region keeps its proc */
 }

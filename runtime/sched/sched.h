@@ -143,8 +143,7 @@ struct hg_thread {
     void *fiber;                   /* ThreadSanitizer's */
     void *alt_stack;               /* of the overflow reporter, or NULL */
     _Atomic uint32_t wake;         /* sleeps on this while it has no proc; waker: store 1 (release) after proc */
-    _Atomic uint32_t ended;        /* 1: may be joined; writer: the thread */
-    struct hg_thread *next, *all_next; /* idle list, all threads; SCHED */
+    struct hg_thread *next, *all_next; /* idle or retired list, all threads; SCHED */
 };
 
 /* How the collector is reached; set by rt before procs start; never NULL. On the scheduler stack, mutator RUNNING. */
@@ -186,7 +185,7 @@ struct hg_sched {
     struct hg_lock lock;           /* SCHED: global queue, idle lists, threads */
     struct hg_tcb *global_head, *global_tail;
     struct hg_proc *idle_procs;
-    struct hg_thread *idle_threads, *threads;
+    struct hg_thread *idle_threads, *threads, *retired_threads; /* retired: no longer in threads, to be joined */
     int thread_count, idle_thread_count;
     _Atomic uint32_t global_count; /* writers: under lock; readers: hint */
     _Atomic uint32_t stopping;     /* writer: hg__sched_stop */

@@ -207,6 +207,15 @@ HG_SCANS void hg__stack_clear(struct hg_tcb *t, uintptr_t sp)
         hg__os_discard((void *)t->stack.lo, page - t->stack.lo);
 }
 
+void hg__stack_forget_frames(struct hg_tcb *t)
+{
+#if HG_ASAN
+    __asan_unpoison_memory_region((void *)t->stack.lo, (uintptr_t)t - t->stack.lo);
+#else
+    (void)t;
+#endif
+}
+
 void hg__stacks_fini(struct hg_sched *s)
 {
     struct hg_meta *meta = s->world->meta;

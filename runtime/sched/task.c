@@ -67,6 +67,7 @@ static void *exit_on_scheduler(void *m, void *result)
     hg__task_off(p);
     if (hg_unlikely(p->sched->check))
         hg__stack_clear(t, (uintptr_t)t); /* the next task here may be born scanned */
+    hg__stack_forget_frames(t);
     hg_store_rel(&t->state, HG_TASK_FREE);
     hg_store_rel(&p->ended, hg_load_rlx(&p->ended) + 1);
     hg__stack_put(p->sched, p, t);
@@ -171,7 +172,8 @@ HG_API int hg_go(void (*fn)(void *), void *arg)
 static void *copy_args(struct hg_mutator *m, struct hg_tcb *t, const void *args, size_t bytes)
 {
     void *copy = (void *)(((uintptr_t)t - bytes) & ~(uintptr_t)15);
-    memcpy(copy, args, bytes);
+    if (bytes != 0)
+        memcpy(copy, args, bytes);
     hg__shade_words(m, copy, bytes / sizeof(uintptr_t));
     return copy;
 }

@@ -23,8 +23,6 @@
 #define THREADS_DEFAULT  1000
 #define STOP_NS          INT64_C(1000000000)
 
-enum hg_thread_end { LIVES, ENDED, RETIRED }; /* hg_thread.ended */
-
 /* ---- a thread's life ---- */
 
 /* Takes over th->proc, which is BLOCKED and nobody's. */
@@ -66,7 +64,8 @@ _Noreturn void hg__thread_idle(struct hg_thread *th)
     bool retire = !stop && s->idle_thread_count >= IDLE_THREADS_MAX;
     if (retire) {
         unlink_thread_locked(th);
-        hg_store_rlx(&th->ended, (uint32_t)RETIRED);
+        th->next = s->retired_threads;
+        s->retired_threads = th;
     } else if (!stop) {
         hg_store_rlx(&th->wake, 0u);
         th->next = s->idle_threads;
@@ -114,16 +113,23 @@ static void *thread_main(void *arg)
     hg__stack_report_thread(th);
     hg__ctx_call(&th->exit_sp, th->sched_sp, thread_begin, th, NULL);
     hg__stack_report_thread_end(th);
-    if (hg_load_rlx(&th->ended) == RETIRED) {
-        pthread_detach(pthread_self());
-        hg__meta_free(s->world->meta, th, sizeof *th);
-    } else {
-        hg_store_rel(&th->ended, (uint32_t)ENDED);
-    }
-    /* The last touch: the scheduler may be gone after it, but a wake of an unmapped word is harmless. */
     if (hg_sub_acqrel(&s->live_threads, 1u) == 1)
         hg__os_wake(&s->live_threads, 1);
     return NULL;
+}
+
+void hg__threads_reap(struct hg_sched *s)
+{
+    hg__lock(&s->lock);
+    struct hg_thread *th = s->retired_threads;
+    s->retired_threads = NULL;
+    hg__unlock(&s->lock);
+    while (th != NULL) {
+        struct hg_thread *next = th->next;
+        hg__os_thread_join(th->handle);
+        hg__meta_free(s->world->meta, th, sizeof *th);
+        th = next;
+    }
 }
 
 int hg__thread_new(struct hg_sched *s, struct hg_proc *p)
@@ -252,9 +258,12 @@ bool hg__sched_stop(struct hg_sched *s)
     }
     if (hg_load_acq(&s->live_threads) != 0)
         s->left_behind = true;
-    for (struct hg_thread *th = s->threads; th != NULL && !s->left_behind; th = th->all_next)
+    if (s->left_behind)
+        return false;
+    hg__threads_reap(s);
+    for (struct hg_thread *th = s->threads; th != NULL; th = th->all_next)
         hg__os_thread_join(th->handle);
-    return !s->left_behind;
+    return true;
 }
 
 void hg__sched_fini(struct hg_sched *s)
