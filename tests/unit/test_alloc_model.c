@@ -330,7 +330,7 @@ TestSuite(alloc_model, .timeout = 110);
 
 Test(alloc_model, one_thread_in_random_order)
 {
-    struct world *w = open_world("one_thread_in_random_order", (unsigned)test_scaled(60));
+    struct world *w = open_world("one_thread_in_random_order", (unsigned)test_scaled(50));
     struct hg_rand order = {w->rand.state + 99};
     do {
         for (uint32_t n = hg_rand_below(&order, 6); n > 0; n--)
@@ -350,7 +350,7 @@ static void *mutator_thread(void *arg)
 
 Test(alloc_model, a_thread_for_each_mutator)
 {
-    struct world *w = open_world("a_thread_for_each_mutator", (unsigned)test_scaled(100));
+    struct world *w = open_world("a_thread_for_each_mutator", (unsigned)test_scaled(40));
     pthread_t t[MUTATORS];
     for (int i = 0; i < MUTATORS; i++)
         cr_assert_eq(pthread_create(&t[i], NULL, mutator_thread, w->mutator[i]), 0);

@@ -229,7 +229,7 @@ static void run_threads(struct shared *w, struct actor **actor)
 
 static void race(const char *test, bool sparse, uint64_t cycles)
 {
-    static struct shared w;
+    struct shared w = {0};
     struct actor *actor[MUTATORS + READERS];
     w.seed = test_seed(test);
     w.sparse = sparse;
