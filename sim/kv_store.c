@@ -83,7 +83,7 @@ static struct kv_entry *entry_new(uint64_t key, int value_bytes)
         n->next = e->meta;
         n->own = e;
         n->a = key;
-        e->meta = n;
+        hg_ref_store(&e->meta, n); /* e is still ours alone, but this overwrites a reference */
     }
     return e;
 }
@@ -120,7 +120,7 @@ struct kv_request *kv_request_new(uint64_t key, uint64_t seq, int garbage_nodes,
         struct kv_node *n = kv_node_new();
         n->next = r->chain;
         n->a = seq;
-        r->chain = n;
+        hg_ref_store(&r->chain, n); /* overwrites a reference */
     }
     if (write_bytes > 0) {
         r->write = 1;

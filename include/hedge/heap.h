@@ -4,9 +4,11 @@
  *  1. References live on task stacks, in heap objects, or in slots given to hg_root_add. malloc
  *     memory and static variables are not scanned.
  *  2. A store of a reference into an object that others can reach goes through hg_ref_store
- *     (hg_set). Struct assignment and memcpy are stores too: hg_refs_copy, hg_object_copy. Filling
- *     a fresh object before anyone else can reach it needs no barrier. A slot on another task's
- *     stack counts as one that others can reach.
+ *     (hg_set). Struct assignment and memcpy are stores too: hg_refs_copy, hg_object_copy. A slot
+ *     on another task's stack counts as one that others can reach.
+ *     Filling a fresh object before anyone else can reach it needs no barrier: a plain store into a
+ *     field that is still NULL. Overwriting a reference that it holds already does need it, if a
+ *     safepoint (an allocation) lay between: building a list by `head->list = new` in a loop.
  *  3. A reference keeps its object alive from anywhere inside the object. A pointer just past its
  *     end does not.
  * Objects never move. They are aligned to 16 bytes.
@@ -113,7 +115,7 @@ HG_API void hg_shade(const void *ref);
 #define hg_get(f) ((f).raw_)
 /* Type-checked and barriered. */
 #define hg_set(f, v) ((void)sizeof((f).raw_ = (v)), hg_ref_store(&(f).slot_, (void *)(v)))
-/* Into an object that nobody else can reach yet. */
+/* Into a field that is still NULL, of an object that nobody else can reach yet. */
 #define hg_init(f, v) ((void)((f).raw_ = (v)))
 
 /* ---- global roots ---- */
