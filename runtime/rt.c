@@ -251,7 +251,7 @@ int hg_run(int (*main_task)(void *), void *arg, const hg_options *opt)
         return err;
     rt->main_task = main_task;
     rt->main_arg = arg;
-    rt->sched.deadlock_report = true; /* there are no tasks yet, so no proc looks at it */
+    hg_store_rel(&rt->sched.deadlock_report, 1u); /* there are no tasks yet, so no proc looks at it */
     err = hg_post(rt, run_main, rt);
     if (err == 0) {
         while (hg_load_acq(&rt->main_done) == 0)

@@ -9,6 +9,7 @@
  */
 #ifndef HG_RUNTIME_SCHED_INTERNAL_H
 #define HG_RUNTIME_SCHED_INTERNAL_H
+#include "runtime/mut/sanitize.h"
 #include "runtime/sched/sched.h"
 
 #define HG_SLICE_TICKS_NS   INT64_C(10000000) /* a task that has run so long is asked to yield */
@@ -86,6 +87,23 @@ void hg__threads_reap(struct hg_sched *s);
 _Noreturn void hg__thread_idle(struct hg_thread *th);
 /* On th's scheduler stack: ends the thread. It owns no proc, or one that is BLOCKED. */
 _Noreturn void hg__thread_exit(struct hg_thread *th);
+
+/* ThreadSanitizer keeps the calls of each stack. Those of the scheduler stack never return, so now and then it gets a new
+ * record. In the function that never returns itself. */
+static inline __attribute__((always_inline)) void hg__thread_fresh_fiber(struct hg_thread *th)
+{
+#if HG_TSAN
+    if (++th->fiber_uses % 1024 != 0)
+        return;
+    void *old = th->sched_fiber;
+    th->sched_fiber = th->proc->mut.sched_fiber = __tsan_create_fiber(0);
+    __tsan_switch_to_fiber(th->sched_fiber, 0);
+    if (old != th->fiber)
+        __tsan_destroy_fiber(old);
+#else
+    (void)th;
+#endif
+}
 
 /* ---- region.c ---- */
 

@@ -330,7 +330,7 @@ static void go_idle(struct hg_proc *p)
         unlist_idle(p);
         return;
     }
-    if (s->deadlock_report && hg_load_rlx(&s->idle_count) == (uint32_t)s->nprocs)
+    if (hg_load_acq(&s->deadlock_report) != 0 && hg_load_rlx(&s->idle_count) == (uint32_t)s->nprocs)
         hg__deadlock_check(s);
     int64_t next = hg_load_rlx(&p->timers.next);
     if (next != INT64_MAX && next - hg__os_now() < NEAR_TIMER_NS)
@@ -436,6 +436,7 @@ static void run(struct hg_proc *p, struct hg_tcb *t, bool inherit)
 _Noreturn void hg__schedule(struct hg_proc *p)
 {
     struct hg_sched *s = p->sched;
+    hg__thread_fresh_fiber(p->thread);
     for (;;) {
         bool inherit;
         hg__poll(&p->mut);

@@ -19,7 +19,6 @@
  * compare-and-swap. A marker that claims the stack at the moment when it is left reads either stack pointer: what lies
  * between the two holds no other reference, either.
  */
-#include "runtime/mut/sanitize.h"
 #include "runtime/sched/internal.h"
 
 #include <string.h>
@@ -153,7 +152,7 @@ static void leave_without_proc(struct hg_tcb *t)
 {
     struct hg_thread *th = t->thread;
 #if HG_ASAN || HG_TSAN
-    hg__san_start(&t->stack.sanitizer, (uintptr_t)th->stack_lo, th->stack_bytes, th->fiber);
+    hg__san_start(&t->stack.sanitizer, (uintptr_t)th->stack_lo, th->stack_bytes, th->sched_fiber);
 #endif
     hg__ctx_call(&t->stack.sp, th->sched_sp, queue_and_idle, th, t);
     hg__switch_done(hg__self(), &t->stack);

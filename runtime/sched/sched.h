@@ -140,7 +140,8 @@ struct hg_thread {
     uintptr_t exit_sp;             /* resuming this ends the thread */
     void *stack_lo;
     size_t stack_bytes;
-    void *fiber;                   /* ThreadSanitizer's */
+    void *fiber, *sched_fiber;     /* ThreadSanitizer's: the thread's own, the one of its scheduler stack */
+    uint32_t fiber_uses;
     void *alt_stack;               /* of the overflow reporter, or NULL */
     _Atomic uint32_t wake;         /* sleeps on this while it has no proc; waker: store 1 (release) after proc */
     struct hg_thread *next, *all_next; /* idle or retired list, all threads; SCHED */
@@ -179,7 +180,7 @@ struct hg_sched {
     uint64_t seed;                 /* HEDGE_SCHED_SEED; 0: off */
     bool track_waits;
     bool check;                    /* gccheck; set before start */
-    bool deadlock_report;          /* nothing outside can wake a task: hg_run */
+    _Atomic uint32_t deadlock_report; /* not 0: nothing outside can wake a task (hg_run) */
     bool left_behind;              /* hg__sched_stop gave threads up; writer: it */
 
     struct hg_lock lock;           /* SCHED: global queue, idle lists, threads */

@@ -22,7 +22,6 @@
  * Locks: STACKS for slabs, classes, and adding to the registry. The registry is read without one: an entry is written
  * before `registered` passes it (release).
  */
-#include "runtime/mut/sanitize.h"
 #include "runtime/sched/internal.h"
 
 #include <string.h>
@@ -249,7 +248,7 @@ void hg__stack_deepened(struct hg_tcb *t, uint32_t pages)
 
 #define SAMPLES 512u
 
-int64_t hg__stack_scannable(struct hg_sched *s)
+HG_SCANS int64_t hg__stack_scannable(struct hg_sched *s)
 {
     uint32_t n = hg_load_acq(&s->registered);
     uint32_t step = n / SAMPLES + 1;

@@ -13,7 +13,6 @@
  * A thread in a blocking region is given up: its task is marked, and if it ever comes back it sleeps for good. Then (and
  * if a task reaches no safepoint for a second) the scheduler's memory is left in place.
  */
-#include "runtime/mut/sanitize.h"
 #include "runtime/sched/internal.h"
 
 #include <errno.h>
@@ -35,13 +34,18 @@ _Noreturn static void run_proc(struct hg_thread *th)
     m->sched_sp = th->sched_sp;
     m->sched_stack_lo = th->stack_lo;
     m->sched_stack_bytes = th->stack_bytes;
-    m->sched_fiber = th->fiber;
+    m->sched_fiber = th->sched_fiber;
     hg__self_set(m);
     hg__schedule(p);
 }
 
 _Noreturn void hg__thread_exit(struct hg_thread *th)
 {
+#if HG_TSAN
+    __tsan_switch_to_fiber(th->fiber, 0);
+    if (th->sched_fiber != th->fiber)
+        __tsan_destroy_fiber(th->sched_fiber);
+#endif
     hg__ctx_resume(th->exit_sp, NULL);
 }
 
@@ -100,7 +104,7 @@ static void find_stack(struct hg_thread *th)
              "the bounds of a thread's stack are not known");
     pthread_attr_destroy(&attr);
 #if HG_TSAN
-    th->fiber = __tsan_get_current_fiber();
+    th->fiber = th->sched_fiber = __tsan_get_current_fiber();
 #endif
 }
 
