@@ -119,6 +119,13 @@ static void configure_gc(hg_runtime *rt, const struct hg_policy_spec *policy)
     hg__pace_init(g, &c);
 }
 
+static void close_memory(hg_runtime *rt)
+{
+    hg__world_fini(&rt->world);
+    hg__layouts_close(rt->world.layouts);
+    hg__heap_close(rt->world.heap);
+}
+
 /* Opens the layers below the collector's thread. */
 static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_policy_spec *policy)
 {
@@ -138,8 +145,7 @@ static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_pol
     size_t stack = o->stack_bytes == 0 ? 64 * HG_KIB : hg_max_size(o->stack_bytes, 16 * HG_KIB);
     err = hg__sched_init(&rt->sched, &rt->world, procs, stack, o->sched_seed);
     if (err != 0) {
-        hg__world_fini(&rt->world);
-        hg__heap_close(heap);
+        close_memory(rt);
         return err;
     }
     rt->sched.track_waits = o->track_waits;
@@ -184,8 +190,7 @@ fail_driver:
     hg__roots_fini(&rt->gc);
 fail_layers:
     hg__sched_fini(&rt->sched);
-    hg__world_fini(&rt->world);
-    hg__heap_close(rt->world.heap);
+    close_memory(rt);
 fail:
     if (meta != NULL)
         hg__meta_close(meta);
@@ -201,8 +206,7 @@ static void close_now(hg_runtime *rt)
         return; /* a thread is still on a task's stack: its memory stays */
     hg__sched_fini(&rt->sched);
     hg__roots_fini(&rt->gc);
-    hg__world_fini(&rt->world);
-    hg__heap_close(rt->world.heap);
+    close_memory(rt);
     hg__meta_close(meta); /* with rt itself */
 }
 
