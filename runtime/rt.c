@@ -9,11 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-struct hg_gc *hg__gc_of(struct hg_world *w)
-{
-    return &hg_container_of(w, struct hg_runtime, world)->gc;
-}
-
 /* Handshakes aside, what a task's safepoint may be asked for. On the scheduler stack. */
 static void attention(struct hg_mutator *m, uint32_t reasons)
 {
@@ -52,6 +47,7 @@ static void wire(hg_runtime *rt)
         .tick = hg__pace_tick,
         .tick_arg = &rt->gc,
     };
+    rt->world.collector = &rt->gc;
     rt->gc.world = &rt->world;
     rt->gc.sched = &rt->sched;
 }
@@ -66,6 +62,12 @@ static int pacer_name_check(const char *name, char *why, unsigned room)
 {
     struct hg_policy_spec spec;
     return hg__policy_parse(name, &spec, why, room);
+}
+
+/* base/options.c reads HEDGE_PACER and knows no policies; a host may read the environment before it opens a runtime. */
+__attribute__((constructor)) static void register_pacer_check(void)
+{
+    hg__options_set_pacer_check(pacer_name_check);
 }
 
 static int check_options(const hg_options *o, struct hg_policy_spec *policy)
@@ -240,7 +242,6 @@ static void run_main(void *arg)
 int hg_run(int (*main_task)(void *), void *arg, const hg_options *opt)
 {
     hg_options own;
-    hg__options_set_pacer_check(pacer_name_check);
     if (opt == NULL) {
         char why[1000];
         hg_options_init(&own, sizeof own);

@@ -100,7 +100,7 @@ struct hg_gc {
 int hg__gc_start(struct hg_gc *g);
 void hg__gc_stop(struct hg_gc *g);
 void hg__gc_wake_driver(struct hg_gc *g);
-struct hg_gc *hg__gc_of(struct hg_world *w); /* rt.c: the collector of a world */
+static inline struct hg_gc *hg__gc_of(const struct hg_world *w) { return w->collector; }
 
 /* Requests a cycle that begins after now; returns its number at least. */
 uint64_t hg__gc_request(struct hg_gc *g);

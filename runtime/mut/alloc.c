@@ -24,16 +24,17 @@ struct request {
     void *result;
 };
 
-static inline void clear_slot(uintptr_t p, size_t size)
+#define CLEAR_INLINE 128u /* larger slots are cleared by memset, out of the leaf function that the fast path is */
+
+/* Slots are multiples of 16 bytes, and aligned to them. */
+static inline void clear_inline(uintptr_t p, size_t size)
 {
     typedef long long v2 __attribute__((vector_size(16), may_alias));
-    if (size <= 128) {
-        v2 zero = {0, 0};
-        for (size_t i = 0; i < size; i += 16)
-            *(v2 *)(p + i) = zero; /* slots are multiples of 16 and aligned */
-    } else {
-        memset((void *)p, 0, size);
-    }
+    uintptr_t end = p + size;
+    do {
+        *(v2 *)p = (v2){0, 0};
+        p += 16;
+    } while (p != end);
 }
 
 static inline struct hg_layout_cache *layout_entry(struct hg_mutator *m, const hg_layout *layout)
@@ -41,19 +42,27 @@ static inline struct hg_layout_cache *layout_entry(struct hg_mutator *m, const h
     return &m->layouts[((uintptr_t)layout >> 5 ^ (uintptr_t)layout >> 11) % HG_LAYOUT_CACHE];
 }
 
-/* Takes, clears and publishes a slot; NULL: the cache is empty. No safepoint inside. */
-static inline void *take_slot(struct hg_mutator *m, size_t size, enum hg_span_kind kind, uint16_t id)
+/* Takes, clears and publishes a slot; NULL: the cache is empty. No safepoint inside. `small`: of a slot of at most
+ * CLEAR_INLINE bytes. */
+static inline void *take_slot(struct hg_cache_slot *s, enum hg_span_kind kind, uint16_t id, bool small)
 {
-    struct hg_cache_slot *s = &m->cache.slot[hg__span_class(hg__class_of(size), kind)];
     unsigned i;
     uintptr_t p = hg__cache_take(s, &i);
     if (hg_unlikely(p == 0))
         return NULL;
-    clear_slot(p, s->size);
+    if (small)
+        clear_inline(p, s->size);
+    else
+        memset((void *)p, 0, s->size);
     if (kind == HG_SPAN_DESCRIBED)
         *(s->ids - i) = id;
     hg__cache_publish(s);
     return (void *)p;
+}
+
+static inline struct hg_cache_slot *slot_of(struct hg_mutator *m, size_t size, enum hg_span_kind kind)
+{
+    return &m->cache.slot[hg__span_class(hg__class_of(size), kind)];
 }
 
 int64_t hg__alloc_account(struct hg_mutator *m)
@@ -96,7 +105,8 @@ static void slow_safepoint(struct hg_mutator *m)
 static void small_slow(struct hg_mutator *m, struct request *r)
 {
     unsigned span_class = hg__span_class(hg__class_of(r->size), r->kind);
-    if (m->cache.slot[span_class].mask == 0) {
+    struct hg_cache_slot *s = &m->cache.slot[span_class];
+    if (s->mask == 0) {
         uint32_t swept = 0;
         enum hg_refill got = hg__cache_refill(&m->cache, span_class, m->black, m->gen, &swept);
         hg__alloc_account(m);
@@ -105,7 +115,7 @@ static void small_slow(struct hg_mutator *m, struct request *r)
             return;
         }
     }
-    r->result = take_slot(m, r->size, r->kind, r->id);
+    r->result = take_slot(s, r->kind, r->id, false);
 }
 
 #define HG_CLEAR_CHUNK ((size_t)256 << 10)
@@ -174,34 +184,53 @@ static __attribute__((noinline)) void *alloc_slow(size_t size, const hg_layout *
     return r.result;
 }
 
-static inline void *alloc_fast(struct hg_mutator *m, size_t size, const hg_layout *layout)
+/* Sizes above CLEAR_INLINE. */
+static __attribute__((noinline)) void *alloc_medium(size_t size, const hg_layout *layout, bool may_fail)
 {
-    if (hg_unlikely(m == NULL || size > HG_SMALL_MAX))
-        return NULL;
-    if ((uintptr_t)layout <= (uintptr_t)HG_REFS)
-        return take_slot(m, size, (enum hg_span_kind)(uintptr_t)layout, 0);
-    struct hg_layout_cache *e = layout_entry(m, layout);
-    if (hg_unlikely(e->layout != layout))
-        return NULL;
-    return take_slot(m, size, HG_SPAN_DESCRIBED, e->id);
+    struct hg_mutator *m = hg__tls_mutator;
+    void *p = NULL;
+    if (hg_likely(m != NULL && size <= HG_SMALL_MAX)) {
+        if ((uintptr_t)layout <= (uintptr_t)HG_REFS) {
+            enum hg_span_kind kind = (enum hg_span_kind)(uintptr_t)layout;
+            p = take_slot(slot_of(m, size, kind), kind, 0, false);
+        } else if (layout_entry(m, layout)->layout == layout) {
+            p = take_slot(slot_of(m, size, HG_SPAN_DESCRIBED), HG_SPAN_DESCRIBED, layout_entry(m, layout)->id, false);
+        }
+    }
+    return hg_likely(p != NULL) ? p : alloc_slow(size, layout, may_fail);
+}
+
+/* A leaf function for small objects: nothing is called but in tail position. */
+static inline void *alloc_fast(struct hg_mutator *m, size_t size, const hg_layout *layout, bool may_fail)
+{
+    void *p;
+    if (hg_unlikely(m == NULL || size > CLEAR_INLINE))
+        return alloc_medium(size, layout, may_fail);
+    if ((uintptr_t)layout <= (uintptr_t)HG_REFS) {
+        enum hg_span_kind kind = (enum hg_span_kind)(uintptr_t)layout;
+        p = take_slot(slot_of(m, size, kind), kind, 0, true);
+    } else {
+        struct hg_layout_cache *e = layout_entry(m, layout);
+        if (hg_unlikely(e->layout != layout))
+            return alloc_slow(size, layout, may_fail);
+        p = take_slot(slot_of(m, size, HG_SPAN_DESCRIBED), HG_SPAN_DESCRIBED, e->id, true);
+    }
+    return hg_likely(p != NULL) ? p : alloc_slow(size, layout, may_fail);
 }
 
 void *hg__alloc(struct hg_mutator *m, size_t size, const hg_layout *layout, bool may_fail)
 {
-    void *p = alloc_fast(m, size, layout);
-    return hg_likely(p != NULL) ? p : alloc_slow(size, layout, may_fail);
+    return alloc_fast(m, size, layout, may_fail);
 }
 
 void *hg_alloc(size_t size, const hg_layout *layout)
 {
-    void *p = alloc_fast(hg__tls_mutator, size, layout);
-    return hg_likely(p != NULL) ? p : alloc_slow(size, layout, false);
+    return alloc_fast(hg__tls_mutator, size, layout, false);
 }
 
 void *hg_try_alloc(size_t size, const hg_layout *layout)
 {
-    void *p = alloc_fast(hg__tls_mutator, size, layout);
-    return hg_likely(p != NULL) ? p : alloc_slow(size, layout, true);
+    return alloc_fast(hg__tls_mutator, size, layout, true);
 }
 
 static struct hg_object find_here(const void *ref)

@@ -159,6 +159,7 @@ struct hg_world {
     struct hg_layouts *layouts;
     struct hg_meta *meta;
     struct hg_hooks hooks;
+    void *collector;                /* the upper layer's, for its hooks; constant */
 
     struct hg_lock lock;            /* MUTATORS: list, count, births, deaths, and the request while it is made */
     struct hg_list mutators;

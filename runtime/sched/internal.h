@@ -19,10 +19,61 @@
 
 /* ---- runq.c ---- */
 
+/* What the inline functions below leave to runq.c: a ring that is full, or a seed that decides. */
+void hg__runq_put_full(struct hg_proc *p, struct hg_tcb *t);
+struct hg_tcb *hg__ring_get_any(struct hg_proc *p);
+
+static inline void hg__ring_push(struct hg_proc *p, struct hg_tcb *t, uint32_t tail)
+{
+    hg_store_rlx(&p->ring[tail % HG_RUNQ], t);
+    hg_store_rel(&p->tail, tail + 1); /* R1 */
+}
+
 /* Owner only. next: into the runnext slot; what was there goes to the ring. */
-void hg__runq_put(struct hg_proc *p, struct hg_tcb *t, bool next);
+static inline void hg__runq_put(struct hg_proc *p, struct hg_tcb *t, bool next)
+{
+    if (next && hg_unlikely(p->sched->seed != 0))
+        next = hg_rand_below(&p->rand, 2) != 0;
+    if (next) {
+        t = hg_xchg_acqrel(&p->runnext, t);
+        if (t == NULL)
+            return;
+    }
+    uint32_t tail = hg_load_rlx(&p->tail);
+    if (hg_likely(tail - hg_load_acq(&p->head) < HG_RUNQ)) /* R2 */
+        hg__ring_push(p, t, tail);
+    else
+        hg__runq_put_full(p, t);
+}
+
+static inline struct hg_tcb *hg__ring_get(struct hg_proc *p)
+{
+    uint32_t head = hg_load_acq(&p->head), tail = hg_load_rlx(&p->tail);
+    while (head != tail) {
+        struct hg_tcb *t = hg_load_rlx(&p->ring[head % HG_RUNQ]);
+        if (hg_likely(hg_cas_acqrel(&p->head, &head, head + 1))) {
+            /* The one after it is cold in most programs: its control block is fetched while this one runs. */
+            if (tail - head > 1)
+                __builtin_prefetch(hg_load_rlx(&p->ring[(head + 1) % HG_RUNQ]));
+            return t;
+        }
+    }
+    return NULL;
+}
+
 /* Owner only. *inherit: it came from runnext and goes on with the time slice. NULL: empty. */
-struct hg_tcb *hg__runq_get(struct hg_proc *p, bool *inherit);
+static inline struct hg_tcb *hg__runq_get(struct hg_proc *p, bool *inherit)
+{
+    *inherit = false;
+    if (hg_load_rlx(&p->runnext) != NULL) {
+        struct hg_tcb *t = hg_xchg_acqrel(&p->runnext, NULL);
+        if (hg_likely(t != NULL)) {
+            *inherit = true;
+            return t;
+        }
+    }
+    return hg_unlikely(p->sched->seed != 0) ? hg__ring_get_any(p) : hg__ring_get(p);
+}
 /* Owner of p, whose ring is empty: takes half of the victim's ring (one of them is returned), or its runnext. */
 struct hg_tcb *hg__runq_steal(struct hg_proc *p, struct hg_proc *victim, bool next_too);
 /* Any thread: whether the ring or runnext hold something (a hint unless the caller is the owner). */

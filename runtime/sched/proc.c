@@ -356,8 +356,6 @@ static struct hg_tcb *find_task(struct hg_proc *p, int64_t now, bool *inherit)
     struct hg_sched *s = p->sched;
     struct hg_tcb *t;
     *inherit = false;
-    if (hg_unlikely(hg_load_rlx(&p->mut.attention) & HG_ATTENTION_YIELD))
-        hg__slice_end(p);
     if (hg_unlikely(timer_due(p, now)))
         hg__timers_run(p, now);
     if (p->until_global-- == 0) {
@@ -433,17 +431,26 @@ static void run(struct hg_proc *p, struct hg_tcb *t, bool inherit)
     hg__resume(m, &t->stack, NULL);
 }
 
+/* Between two tasks, with something in the attention word. */
+static void attend(struct hg_proc *p)
+{
+    hg__poll(&p->mut);
+    if (hg_load_rlx(&p->sched->stopping) != 0) { /* its maker raises YIELD as well */
+        hg__mutator_block(&p->mut);
+        hg__thread_exit(p->thread);
+    }
+    if (hg_load_rlx(&p->mut.attention) & HG_ATTENTION_YIELD)
+        hg__slice_end(p);
+}
+
 _Noreturn void hg__schedule(struct hg_proc *p)
 {
     struct hg_sched *s = p->sched;
     hg__thread_fresh_fiber(p->thread);
     for (;;) {
         bool inherit;
-        hg__poll(&p->mut);
-        if (hg_unlikely(hg_load_rlx(&s->stopping) != 0)) {
-            hg__mutator_block(&p->mut);
-            hg__thread_exit(p->thread);
-        }
+        if (hg_unlikely(hg_load_acq(&p->mut.attention) != 0))
+            attend(p);
         if (hg_unlikely(hg_load_acq(&s->background) != 0))
             s->hooks.background(&p->mut, false);
         int64_t now = hg_load_rlx(&p->timers.next) == INT64_MAX ? 0 : hg__os_now();

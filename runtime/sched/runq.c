@@ -29,20 +29,12 @@ static bool spill(struct hg_proc *p, struct hg_tcb *t, uint32_t head)
     return true;
 }
 
-void hg__runq_put(struct hg_proc *p, struct hg_tcb *t, bool next)
+void hg__runq_put_full(struct hg_proc *p, struct hg_tcb *t)
 {
-    if (hg_unlikely(p->sched->seed != 0) && next)
-        next = hg_rand_below(&p->rand, 2) != 0;
-    if (next) {
-        t = hg_xchg_acqrel(&p->runnext, t);
-        if (t == NULL)
-            return;
-    }
     for (;;) {
         uint32_t head = hg_load_acq(&p->head), tail = hg_load_rlx(&p->tail);
-        if (hg_likely(tail - head < HG_RUNQ)) {
-            hg_store_rlx(&p->ring[tail % HG_RUNQ], t);
-            hg_store_rel(&p->tail, tail + 1);
+        if (tail - head < HG_RUNQ) {
+            hg__ring_push(p, t, tail);
             return;
         }
         if (spill(p, t, head))
@@ -50,43 +42,15 @@ void hg__runq_put(struct hg_proc *p, struct hg_tcb *t, bool next)
     }
 }
 
-static struct hg_tcb *ring_get(struct hg_proc *p)
-{
-    uint32_t head = hg_load_acq(&p->head), tail = hg_load_rlx(&p->tail);
-    while (head != tail) {
-        struct hg_tcb *t = hg_load_rlx(&p->ring[head % HG_RUNQ]);
-        if (hg_likely(hg_cas_acqrel(&p->head, &head, head + 1))) {
-            /* The one after it is cold in most programs: its control block is fetched while this one runs. */
-            if (tail - head > 1)
-                __builtin_prefetch(hg_load_rlx(&p->ring[(head + 1) % HG_RUNQ]));
-            return t;
-        }
-    }
-    return NULL;
-}
-
 /* With a seed: turns the ring by up to three places, so that any of the first four may come first. */
-static struct hg_tcb *ring_get_any(struct hg_proc *p)
+struct hg_tcb *hg__ring_get_any(struct hg_proc *p)
 {
-    struct hg_tcb *t = ring_get(p);
+    struct hg_tcb *t = hg__ring_get(p);
     for (uint32_t turns = hg_rand_below(&p->rand, 4); t != NULL && turns > 0; turns--) {
         hg__runq_put(p, t, false);
-        t = ring_get(p);
+        t = hg__ring_get(p);
     }
     return t;
-}
-
-struct hg_tcb *hg__runq_get(struct hg_proc *p, bool *inherit)
-{
-    if (hg_load_rlx(&p->runnext) != NULL) {
-        struct hg_tcb *t = hg_xchg_acqrel(&p->runnext, NULL);
-        if (hg_likely(t != NULL)) {
-            *inherit = true;
-            return t;
-        }
-    }
-    *inherit = false;
-    return hg_unlikely(p->sched->seed != 0) ? ring_get_any(p) : ring_get(p);
 }
 
 #define GRACE_SPINS 60 /* about 3 us: the owner was about to run it itself in most cases */
