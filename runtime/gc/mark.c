@@ -23,13 +23,17 @@
 #define DELAY       HG_MARK_DELAY
 #define CHECK_EVERY 32u /* objects between two looks at the clock and the run queue: about 2 us */
 
+static __attribute__((noinline)) struct hg_grey *publish(struct hg_tracer *t)
+{
+    hg__grey_publish(t->m);
+    return t->m->grey;
+}
+
 static inline void push(struct hg_tracer *t, uintptr_t entry)
 {
     struct hg_grey *g = t->m->grey;
-    if (hg_unlikely(g->n == HG_GREY_ENTRIES)) {
-        hg__grey_publish(t->m);
-        g = t->m->grey;
-    }
+    if (hg_unlikely(g->n == HG_GREY_ENTRIES))
+        g = publish(t);
     g->entry[g->n++] = entry;
 }
 
@@ -38,20 +42,20 @@ static inline void push(struct hg_tracer *t, uintptr_t entry)
 #define DELAY_AMBIGUOUS 2u
 #define DELAY_FLAGS     15u
 
-static int64_t size_at(const struct hg_tracer *t, uintptr_t obj)
+static __attribute__((noinline)) int64_t size_at(const struct hg_tracer *t, uintptr_t obj)
 {
     struct hg_object o = hg__find(t->heap, obj);
     return (int64_t)hg__object_size(t->heap, &o);
 }
 
-static bool is_allocated(const struct hg_tracer *t, uintptr_t obj)
+static __attribute__((noinline)) bool is_allocated(const struct hg_tracer *t, uintptr_t obj)
 {
     struct hg_object o = hg__find(t->heap, obj);
     return hg__slot_allocated(hg__span_of(t->heap, obj), o.index);
 }
 
 /* Tests and sets an object's mark; pushes it if this was the first to get there. */
-static inline HG_SCANS void settle(struct hg_tracer *t, uintptr_t candidate)
+static inline __attribute__((always_inline)) HG_SCANS void settle(struct hg_tracer *t, uintptr_t candidate)
 {
     uintptr_t obj = candidate & ~(uintptr_t)DELAY_FLAGS;
     size_t grain = (obj - t->base) / HG_GRAIN;
@@ -69,7 +73,7 @@ static inline HG_SCANS void settle(struct hg_tracer *t, uintptr_t candidate)
         push(t, obj);
 }
 
-static HG_SCANS void visit_instead(struct hg_tracer *t, uintptr_t w, bool ambiguous)
+static __attribute__((noinline)) HG_SCANS void visit_instead(struct hg_tracer *t, uintptr_t w, bool ambiguous)
 {
     struct hg_object o = hg__find(t->heap, w);
     if (o.base != 0)
@@ -79,7 +83,7 @@ static HG_SCANS void visit_instead(struct hg_tracer *t, uintptr_t w, bool ambigu
 /* One word that is a reference, NULL, or (ambiguous) anything. What it means is found as by hg__find, with the slice's
  * copies of the heap's fields. Its mark word is asked for now and tested DELAY references later: the test is a branch
  * nobody can predict, and would otherwise wait for memory each time. */
-static inline HG_SCANS void visit(struct hg_tracer *t, uintptr_t w, bool ambiguous)
+static inline __attribute__((always_inline)) HG_SCANS void visit(struct hg_tracer *t, uintptr_t w, bool ambiguous)
 {
     size_t offset = w - t->base;
     if (offset >= t->low_end && offset - t->high_start >= t->high_bytes)
