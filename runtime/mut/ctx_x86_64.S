@@ -86,10 +86,6 @@ hg__ctx_call:
     .p2align 4
 hg__ctx_resume:
     .cfi_startproc
-    stmxcsr -8(%rsp)            /* this thread's control words: loading them is slow, so only where they differ */
-    fnstcw -4(%rsp)
-    movl -8(%rsp), %eax
-    movzwl -4(%rsp), %edx
     movq %rdi, %rsp
     .cfi_def_cfa %rsp, 64
     .cfi_offset %rbp, -16
@@ -98,11 +94,9 @@ hg__ctx_resume:
     .cfi_offset %r13, -40
     .cfi_offset %r14, -48
     .cfi_offset %r15, -56
-    cmpl %eax, (%rsp)
-    jne 2f
-1:  cmpw %dx, 4(%rsp)
-    jne 3f
-4:  movq %rsi, %rax
+    ldmxcsr (%rsp)              /* loading is cheaper than reading the present ones to compare */
+    fldcw 4(%rsp)
+    movq %rsi, %rax
     addq $8, %rsp
     .cfi_adjust_cfa_offset -8
     popq %r15
@@ -121,10 +115,6 @@ hg__ctx_resume:
     .cfi_adjust_cfa_offset -8
     jmpq *%rcx
     .cfi_adjust_cfa_offset 64
-2:  ldmxcsr (%rsp)
-    jmp 1b
-3:  fldcw 4(%rsp)
-    jmp 4b
     .cfi_endproc
     .size hg__ctx_resume, . - hg__ctx_resume
 
