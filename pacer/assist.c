@@ -34,28 +34,28 @@
  */
 #include "pacer/internal.h"
 
-#define RATIO_MAX       64.0
-#define U_LEAST         0.10
-#define RESERVE_SHARE   4   /* a lowered share still ends a quarter of the way before the goal */
-#define TRUST_SHARE     8   /* W / 8 scanned: the measurement is trusted fully */
-#define TRUST_LEAST     (64 * HG__PACER_KIB)
-#define LEAST_GC_NS     INT64_C(20000)
-#define LEAST_WALL_NS   INT64_C(20000)
-#define REST_SHARE      32  /* work_left is at least W / 32: an end is not known beforehand */
-#define LANDING_PARTS   4   /* near the goal: a quarter of the way to the hard limit */
-#define TOLERANCE_GOAL  64
-#define TOLERANCE_HARD  8
-#define CREDIT_SHARE    16
-#define CREDIT_LEAST    (64 * HG__PACER_KIB)
-#define CREDIT_MOST     (16 * HG__PACER_MIB)
+#define RATIO_MAX      64.0
+#define U_LEAST        0.10
+#define RESERVE_SHARE  4 /* a lowered share still ends a quarter of the way before the goal */
+#define TRUST_SHARE    8 /* W / 8 scanned: the measurement is trusted fully */
+#define TRUST_LEAST    (64 * HG__PACER_KIB)
+#define LEAST_GC_NS    INT64_C(20000)
+#define LEAST_WALL_NS  INT64_C(20000)
+#define REST_SHARE     32 /* work_left is at least W / 32: an end is not known beforehand */
+#define LANDING_PARTS  4  /* near the goal: a quarter of the way to the hard limit */
+#define TOLERANCE_GOAL 64
+#define TOLERANCE_HARD 8
+#define CREDIT_SHARE   16
+#define CREDIT_LEAST   (64 * HG__PACER_KIB)
+#define CREDIT_MOST    (16 * HG__PACER_MIB)
 
 /* Counts are cleaned, procs is at least 1, busy is a share. */
 static struct hg_pacer_progress clean_progress(const struct hg_pacer_progress *now)
 {
     struct hg_pacer_progress out = *now;
     int64_t *counts[] = {
-        &out.heap_live,  &out.scanned,       &out.grey_bytes,
-        &out.assist_ns,  &out.background_ns, &out.idle_ns,
+        &out.heap_live,  &out.scanned,          &out.grey_bytes,
+        &out.assist_ns,  &out.background_ns,    &out.idle_ns,
         &out.elapsed_ns, &out.alloc_since_mark, &out.scannable_at_trigger,
     };
 

@@ -29,10 +29,7 @@ static inline int64_t hg__pacer_clean(int64_t v)
 }
 
 /* Sum of two clean counts, clean. */
-static inline int64_t hg__pacer_add(int64_t a, int64_t b)
-{
-    return hg__pacer_clean(a + b);
-}
+static inline int64_t hg__pacer_add(int64_t a, int64_t b) { return hg__pacer_clean(a + b); }
 
 /* A clean count from a double; NaN is 0. */
 static inline int64_t hg__pacer_count(double v)
@@ -55,15 +52,9 @@ static inline int64_t hg__pacer_scanned(const struct hg_pacer_cycle *m)
     return hg__pacer_add(hg__pacer_add(m->scanned_heap, m->scanned_stack), m->scanned_roots);
 }
 
-static inline int64_t hg__pacer_larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
+static inline int64_t hg__pacer_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static inline int64_t hg__pacer_smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+static inline int64_t hg__pacer_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* goal.c: the goal for the last cycle's measurements, HG_PACER_NO_GOAL for none; and the hard limit
  * above a goal. */

@@ -21,8 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HG_PACER_WINDOW 32      /* the longest N of a policy */
-#define HG_PACER_U      0.25    /* share of CPU time for background marking */
+#define HG_PACER_WINDOW  32   /* the longest N of a policy */
+#define HG_PACER_U       0.25 /* share of CPU time for background marking */
 #define HG_PACER_NO_GOAL INT64_MAX
 
 enum hg_policy_kind { HG_POLICY_MEAN, HG_POLICY_PI, HG_POLICY_MAX, HG_POLICY_KINDS };
@@ -41,9 +41,9 @@ void hg__policy_name(const struct hg_policy_spec *spec, char *buf, unsigned room
 const char *hg__policy_choices(void);
 
 struct hg_pacer_config {
-    int gc_percent;        /* -1: off */
-    int64_t memory_limit;  /* INT64_MAX: none */
-    int64_t min_heap;      /* 0: 4 MiB x gc_percent / 100 */
+    int gc_percent;       /* -1: off */
+    int64_t memory_limit; /* INT64_MAX: none */
+    int64_t min_heap;     /* 0: 4 MiB x gc_percent / 100 */
     struct hg_policy_spec policy;
 };
 
@@ -52,55 +52,55 @@ struct hg_pacer_cycle {
     int64_t heap_at_start, heap_at_end; /* allocated or marked, at ROOTS and after MARK */
     int64_t marked;                     /* L: bytes found live, with what was allocated black */
     int64_t scanned_heap, scanned_stack, scanned_roots; /* scan work done, bytes */
-    int64_t stack_bytes, root_bytes;    /* S and R now */
-    int64_t alloc_bytes;                /* allocated from ROOTS to the end of marking */
+    int64_t stack_bytes, root_bytes;                    /* S and R now */
+    int64_t alloc_bytes;                       /* allocated from ROOTS to the end of marking */
     int64_t assist_ns, background_ns, idle_ns; /* GC CPU */
-    int64_t mark_wall_ns;               /* MARK to the end of marking */
-    int64_t cycle_wall_ns;              /* ROOTS to the end of marking */
-    int64_t quiet_ns;                   /* of cycle_wall_ns: before MARK, and handshakes after the
-                                         * last grey object */
-    int64_t mutator_ns;                 /* CPU the procs had for mutators: procs x wall - all GC CPU
-                                         * - idle time */
+    int64_t mark_wall_ns;                      /* MARK to the end of marking */
+    int64_t cycle_wall_ns;                     /* ROOTS to the end of marking */
+    int64_t quiet_ns;   /* of cycle_wall_ns: before MARK, and handshakes after the
+                         * last grey object */
+    int64_t mutator_ns; /* CPU the procs had for mutators: procs x wall - all GC CPU
+                         * - idle time */
     int procs;
-    bool forced;                        /* asked for; its ratio is still measured */
+    bool forced; /* asked for; its ratio is still measured */
 };
 
 /* Memory that the limit covers beside the heap; sampled by the caller whenever it plans or revises.
  */
 struct hg_pacer_memory {
-    int64_t mapped;    /* heap pages in use or free, not given back */
-    int64_t overhead;  /* stacks, metadata, external bytes, free pages that cannot be used */
+    int64_t mapped;   /* heap pages in use or free, not given back */
+    int64_t overhead; /* stacks, metadata, external bytes, free pages that cannot be used */
 };
 
 struct hg_pacer_plan {
-    int64_t goal;      /* HG_PACER_NO_GOAL: no goal (GOGC=off, no limit) */
-    int64_t trigger;   /* start a cycle when heap_live reaches it; HG_PACER_NO_GOAL likewise */
-    int64_t hard;      /* tasks may be made to wait above it */
+    int64_t goal;    /* HG_PACER_NO_GOAL: no goal (GOGC=off, no limit) */
+    int64_t trigger; /* start a cycle when heap_live reaches it; HG_PACER_NO_GOAL likewise */
+    int64_t hard;    /* tasks may be made to wait above it */
     int64_t runway;
-    double u;          /* background share for the next cycle, at most HG_PACER_U */
-    double cons_mark;  /* the estimate used */
-    double measured;   /* what the last cycle measured */
-    int64_t work;      /* W: expected scan work */
-    bool limited;      /* the memory limit lowered the goal */
+    double u;         /* background share for the next cycle, at most HG_PACER_U */
+    double cons_mark; /* the estimate used */
+    double measured;  /* what the last cycle measured */
+    int64_t work;     /* W: expected scan work */
+    bool limited;     /* the memory limit lowered the goal */
 };
 
 /* Where a running cycle stands. */
 struct hg_pacer_progress {
-    int64_t heap_live;       /* now */
-    int64_t scanned;         /* scan work done this cycle, all kinds */
-    int64_t grey_bytes;      /* known to be grey, an underestimate; 0 when unknown */
+    int64_t heap_live;  /* now */
+    int64_t scanned;    /* scan work done this cycle, all kinds */
+    int64_t grey_bytes; /* known to be grey, an underestimate; 0 when unknown */
     int64_t assist_ns, background_ns, idle_ns; /* GC CPU so far that did `scanned` */
     int64_t scannable_at_trigger; /* scannable heap + stacks + roots when the cycle began: the most
                                    * that can be work; 0 when unknown */
-    int64_t elapsed_ns;      /* wall time since MARK */
+    int64_t elapsed_ns;           /* wall time since MARK */
     int64_t alloc_since_mark;
     int procs;
-    double busy;             /* share of proc time that mutators used since MARK, 0..1 */
+    double busy; /* share of proc time that mutators used since MARK, 0..1 */
 };
 
 struct hg_pacer_assist {
-    double ratio;            /* scan bytes owed per allocated byte; 0: no debt is charged */
-    double u;                /* background share from now on, lower when ahead of schedule */
+    double ratio; /* scan bytes owed per allocated byte; 0: no debt is charged */
+    double u;     /* background share from now on, lower when ahead of schedule */
     int64_t work_left;
 };
 
@@ -108,7 +108,7 @@ struct hg_pacer_assist {
  * (pacer/limit.c). */
 struct hg_pacer_limiter {
     int64_t fill_ns, capacity_ns;
-    int64_t limited_ns;      /* how long it has been on */
+    int64_t limited_ns; /* how long it has been on */
     bool on;
 };
 
@@ -120,9 +120,9 @@ struct hg_pacer {
     struct hg_pacer_limiter limiter;
     double window[HG_PACER_WINDOW]; /* measured cons/mark, newest first */
     int window_len;
-    double pi_integral, pi_output;  /* policy pi */
+    double pi_integral, pi_output;         /* policy pi */
     int64_t quiet_window[HG_PACER_WINDOW]; /* quiet_ns of the last cycles, newest first */
-    double alloc_rate;              /* bytes per ns of wall time, last cycle's marking */
+    double alloc_rate;                     /* bytes per ns of wall time, last cycle's marking */
     int64_t cycles;
 };
 

@@ -21,10 +21,7 @@ const struct hg_policy *hg__policy_of(enum hg_policy_kind kind)
     return (unsigned)kind < HG_POLICY_KINDS ? policies[kind] : NULL;
 }
 
-const char *hg__policy_choices(void)
-{
-    return "mean:N, pi or max:N, with N from 1 to 32";
-}
+const char *hg__policy_choices(void) { return "mean:N, pi or max:N, with N from 1 to 32"; }
 _Static_assert(HG_PACER_WINDOW == 32, "hg__policy_choices names the longest window");
 
 /* A decimal number of 1..HG_PACER_WINDOW and nothing else, or 0. */

@@ -5,7 +5,7 @@
 #include "pacer/pacer.h"
 
 struct hg_policy {
-    const char *name;              /* before the colon */
+    const char *name; /* before the colon */
     bool takes_n;
     int default_n;
     const char *help;

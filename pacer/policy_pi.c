@@ -17,8 +17,8 @@
 #include "pacer/internal.h"
 #include "pacer/policy.h"
 
-#define KP 0.9
-#define TI 4.0
+#define KP   0.9
+#define TI   4.0
 #define MOST HG__PACER_CONS_MARK_MAX
 
 static double estimate(struct hg_pacer *p)

@@ -21,11 +21,11 @@
 #include "pacer/internal.h"
 #include "pacer/policy.h"
 
-#define BACK_SHARE   8                       /* D / 8 before a trigger */
-#define BACK_LEAST   (512 * HG__PACER_KIB)
-#define SLACK_SHARE  20                      /* D / 20 between trigger and goal */
-#define SLACK_LEAST  (64 * HG__PACER_KIB)
-#define EARLY_SHARE  0.3
+#define BACK_SHARE  8 /* D / 8 before a trigger */
+#define BACK_LEAST  (512 * HG__PACER_KIB)
+#define SLACK_SHARE 20 /* D / 20 between trigger and goal */
+#define SLACK_LEAST (64 * HG__PACER_KIB)
+#define EARLY_SHARE 0.3
 
 /* Bytes allocated while W is marked at ratio c, and for quiet_ns without marking. */
 static double runway_of(const struct hg_pacer *p, double c, int64_t quiet_ns)

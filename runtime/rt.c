@@ -1,8 +1,8 @@
 /* rt.c: opening, running and closing a runtime; the wiring of its layers.
  *
- * mut and sched reach the collector only through the hooks that are set here, before the first mutator exists. Opening
- * goes upwards (metadata, heap, layouts, world, scheduler, collector, then threads) and closing downwards; one ladder
- * undoes what an opening that fails has done.
+ * mut and sched reach the collector only through the hooks that are set here, before the first
+ * mutator exists. Opening goes upwards (metadata, heap, layouts, world, scheduler, collector, then
+ * threads) and closing downwards; one ladder undoes what an opening that fails has done.
  */
 #include "runtime/rt.h"
 #include "base/options.h"
@@ -25,10 +25,11 @@ static void late(struct hg_mutator *m, int64_t ns)
     struct hg_gc *g = hg__gc_of(m->world);
     if (!g->trace_gc)
         return;
-    struct hg_tcb *t = hg__proc_of(m)->current; /* a racy look for a report; control blocks are never freed */
-    hg__warn("a handshake has waited %ld ms for proc %u: task %lu%s%s does not reach a safepoint", (long)(ns / 1000000),
-             m->id, t != NULL ? (unsigned long)t->id : 0, t != NULL && t->name[0] ? " " : "",
-             t != NULL ? t->name : "");
+    struct hg_tcb *t = hg__proc_of(m)->current; /* a racy look for a report; control blocks are
+                                                 * never freed */
+    hg__warn("a handshake has waited %ld ms for proc %u: task %lu%s%s does not reach a safepoint",
+             (long)(ns / 1000000), m->id, t != NULL ? (unsigned long)t->id : 0,
+             t != NULL && t->name[0] ? " " : "", t != NULL ? t->name : "");
 }
 
 static void wire(hg_runtime *rt)
@@ -64,7 +65,8 @@ static int pacer_name_check(const char *name, char *why, unsigned room)
     return hg__policy_parse(name, &spec, why, room);
 }
 
-/* base/options.c reads HEDGE_PACER and knows no policies; a host may read the environment before it opens a runtime. */
+/* base/options.c reads HEDGE_PACER and knows no policies; a host may read the environment before it
+ * opens a runtime. */
 __attribute__((constructor)) static void register_pacer_check(void)
 {
     hg__options_set_pacer_check(pacer_name_check);
@@ -132,7 +134,8 @@ static void close_memory(hg_runtime *rt)
 static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_policy_spec *policy)
 {
     const hg_options *o = &rt->options;
-    struct hg_heap_config hc = {.reserve_bytes = o->reserve_bytes, .hugepages = o->hugepages, .poison = o->poison};
+    struct hg_heap_config hc = {
+        .reserve_bytes = o->reserve_bytes, .hugepages = o->hugepages, .poison = o->poison};
     struct hg_heap *heap;
     int err = hg__heap_open(&heap, meta, &hc);
     if (err != 0)
@@ -256,7 +259,8 @@ int hg_run(int (*main_task)(void *), void *arg, const hg_options *opt)
         return err;
     rt->main_task = main_task;
     rt->main_arg = arg;
-    hg_store_rel(&rt->sched.deadlock_report, 1u); /* there are no tasks yet, so no proc looks at it */
+    hg_store_rel(&rt->sched.deadlock_report,
+                 1u); /* there are no tasks yet, so no proc looks at it */
     err = hg_post(rt, run_main, rt);
     if (err == 0) {
         while (hg_load_acq(&rt->main_done) == 0)
@@ -269,19 +273,13 @@ int hg_run(int (*main_task)(void *), void *arg, const hg_options *opt)
 
 /* ---- the collector's levers ---- */
 
-void hg_collect(hg_runtime *rt)
-{
-    hg__gc_wait(&rt->gc, hg__gc_request(&rt->gc));
-}
+void hg_collect(hg_runtime *rt) { hg__gc_wait(&rt->gc, hg__gc_request(&rt->gc)); }
 
-void hg_collect_start(hg_runtime *rt)
-{
-    hg__gc_request(&rt->gc);
-}
+void hg_collect_start(hg_runtime *rt) { hg__gc_request(&rt->gc); }
 
 /* Changes the pacer's configuration and plans anew, also in a running cycle. */
-static struct hg_pacer_config configure(hg_runtime *rt, void (*change)(struct hg_pacer_config *, const void *),
-                                        const void *value)
+static struct hg_pacer_config
+configure(hg_runtime *rt, void (*change)(struct hg_pacer_config *, const void *), const void *value)
 {
     struct hg_gc *g = &rt->gc;
     hg__lock(&g->pacer_lock);
@@ -326,15 +324,9 @@ int hg_set_pacer(hg_runtime *rt, const char *policy)
     return 0;
 }
 
-void hg_set_assist(hg_runtime *rt, bool on)
-{
-    hg_store_rlx(&rt->gc.assist_on, on ? 1u : 0u);
-}
+void hg_set_assist(hg_runtime *rt, bool on) { hg_store_rlx(&rt->gc.assist_on, on ? 1u : 0u); }
 
-size_t hg_release_memory(hg_runtime *rt)
-{
-    return hg__scavenge(rt->world.heap, SIZE_MAX);
-}
+size_t hg_release_memory(hg_runtime *rt) { return hg__scavenge(rt->world.heap, SIZE_MAX); }
 
 void hg_external_bytes(hg_runtime *rt, int64_t delta)
 {
@@ -349,7 +341,4 @@ int hg_root_add(hg_runtime *rt, void *slot, size_t n, const hg_layout *layout)
     return hg__root_add(&rt->gc, slot, n);
 }
 
-int hg_root_remove(hg_runtime *rt, void *slot)
-{
-    return hg__root_remove(&rt->gc, slot);
-}
+int hg_root_remove(hg_runtime *rt, void *slot) { return hg__root_remove(&rt->gc, slot); }

@@ -1,4 +1,5 @@
-/* rt.h: a runtime: all of its state in one struct, and the wiring of its layers. Only rt.c and stats.c include it. */
+/* rt.h: a runtime: all of its state in one struct, and the wiring of its layers. Only rt.c and
+ * stats.c include it. */
 #ifndef HG_RUNTIME_RT_H
 #define HG_RUNTIME_RT_H
 #include "runtime/gc/gc.h"

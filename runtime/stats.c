@@ -1,4 +1,5 @@
-/* stats.c: reading the counters: sums over procs, without stopping anyone. A sum may be a moment old. */
+/* stats.c: reading the counters: sums over procs, without stopping anyone. A sum may be a moment
+ * old. */
 #include "runtime/rt.h"
 #include <string.h>
 
@@ -99,7 +100,8 @@ void hg_stats_histogram(hg_runtime *rt, enum hg_histogram_id which, hg_histogram
         hg_histogram_merge(out, w->handshakes);
     else
         for (struct hg_list *l = w->mutators.next; l != &w->mutators; l = l->next) {
-            const hg_histogram *h = histogram_of(hg_container_of(l, struct hg_mutator, link), which);
+            const hg_histogram *h =
+                histogram_of(hg_container_of(l, struct hg_mutator, link), which);
             if (h != NULL)
                 hg_histogram_merge(out, h);
         }

@@ -1,34 +1,39 @@
 /* cycle.c: the driver: walks the phases of a cycle. No mutator ever waits for another one.
  *
  *   0  OFF     the last cycle's sweeping is finished
- *   1  ROOTS   handshake NOP, twice: after the first every store runs the barrier; after the second every store in
- *              flight has also read its old value after the last store without barrier (with one NOP an object is lost)
- *   2  ROOTS   global roots; handshake SCAN: every mutator has scanned its own stack, and allocates black from there on
+ *   1  ROOTS   handshake NOP, twice: after the first every store runs the barrier; after the second
+ *              every store in flight has also read its old value after the last store without
+ *              barrier (with one NOP an object is lost)
+ *   2  ROOTS   global roots; handshake SCAN: every mutator has scanned its own stack, and allocates
+ *      black from there on
  *   3  MARK    procs scan parked stacks and trace
  *   4  MARK    no work is seen: handshake FLUSH until a round was clean (term.c)
  *   5  WEAK_PENDING, then WEAK, by compare-and-swap (term.c)
- *   6  WEAK    the places of weak references, finalizers, ephemerons and cleanups, in this order: dead weak values; then
- *              what finalizers reach is marked, and they are queued; then dead weak keys; then cleanups. The verifier,
- *              when asked for, compares the marking with a second, independent trace
- *   7  OFF     handshake OFF: nobody shades any more, and what ambiguous words greyed after the last FLUSH is taken
- *              back before anything is swept
- *   8  OFF     handshake RESET, which opens the new sweep generation: every mutator has given its spans back and
- *              allocates white in the new generation
+ *   6  WEAK    the places of weak references, finalizers, ephemerons and cleanups, in this order:
+ *              dead weak values; then what finalizers reach is marked, and they are queued; then
+ *              dead weak keys; then cleanups. The verifier, when asked for, compares the marking
+ *              with a second, independent trace
+ *   7  OFF     handshake OFF: nobody shades any more, and what ambiguous words greyed after the
+ *              last FLUSH is taken back before anything is swept
+ *   8  OFF     handshake RESET, which opens the new sweep generation: every mutator has given its
+ *              spans back and allocates white in the new generation
  *   9  OFF     sweeping: by allocations, in the background, in proportion
  *
- * Rejected: one NOP and an exchange in the barrier (dearer stores, and a second clean round); deriving a mutator's colour
- * from the phase (it is black from its own SCAN to its own RESET, whatever the phase word says).
+ * Rejected: one NOP and an exchange in the barrier (dearer stores, and a second clean round);
+ * deriving a mutator's colour from the phase (it is black from its own SCAN to its own RESET,
+ * whatever the phase word says).
  *
- * The driver sleeps on driver_wake: for a trigger, a request, quiet marking, finished sweeping, the periodic cycle.
+ * The driver sleeps on driver_wake: for a trigger, a request, quiet marking, finished sweeping, the
+ * periodic cycle.
  */
 #include "runtime/gc/gc.h"
 #include "runtime/trace/trace.h"
 #include <errno.h>
 
-#define PERIOD_NS    INT64_C(120000000000) /* a cycle at least every two minutes */
-#define UPKEEP_NS    INT64_C(100000000)
-#define SCAVENGE     ((size_t)4 << 20)     /* given back per upkeep step at most: 40 MiB/s */
-#define COLLAPSE_NS  INT64_C(600000000)    /* one huge page (6 ms) each: 1 % of a core */
+#define PERIOD_NS   INT64_C(120000000000) /* a cycle at least every two minutes */
+#define UPKEEP_NS   INT64_C(100000000)
+#define SCAVENGE    ((size_t)4 << 20)  /* given back per upkeep step at most: 40 MiB/s */
+#define COLLAPSE_NS INT64_C(600000000) /* one huge page (6 ms) each: 1 % of a core */
 
 void hg__gc_wake_driver(struct hg_gc *g)
 {
@@ -44,8 +49,8 @@ static void set_phase(struct hg_gc *g, enum hg_phase phase)
     hg__unlock(&g->roots.lock);
 }
 
-/* hg_i_marking counts the runtimes between ROOTS and OFF; seq_cst with the phase: a store that reads 0 begins before the
- * first NOP is answered. */
+/* hg_i_marking counts the runtimes between ROOTS and OFF; seq_cst with the phase: a store that
+ * reads 0 begins before the first NOP is answered. */
 static void count_marking(int by)
 {
     __atomic_add_fetch(&hg_i_marking, (uint32_t)by, __ATOMIC_SEQ_CST);
@@ -132,7 +137,8 @@ static void finish(struct hg_gc *g)
         ready = t->gc_next;
         if (hg__park_claim(t, t->gc_ticket, HG_WAKE_VALUE))
             hg__ready(t, false);
-        hg_sub_sc(&g->sched->outside_waits, 1u); /* not before: or the task would seem to wait for nothing */
+        hg_sub_sc(&g->sched->outside_waits, 1u); /* not before: or the task would seem to wait for
+                                                  * nothing */
     }
     hg_add_sc(&g->finished_word, 1u);
     hg__os_wake(&g->finished_word, INT32_MAX);
@@ -213,7 +219,7 @@ static void run_cycle(struct hg_gc *g)
     begin(g);
     bool marked = start_marking(g);
     if (marked) {
-        hg__gc_terminate(g); /* 4, 5 */
+        hg__gc_terminate(g);                             /* 4, 5 */
         marked = !hg_load_acq(&g->stopping) && check(g); /* 6 */
     }
     if (!marked) {
@@ -251,7 +257,8 @@ static bool sweep_wanted(struct hg_gc *g)
     return yes;
 }
 
-/* Gives memory back and collapses full blocks, a little at a time. Returns whether there is more to do. */
+/* Gives memory back and collapses full blocks, a little at a time. Returns whether there is more to
+ * do. */
 static bool upkeep(struct hg_gc *g, int64_t now, int64_t *collapsed_at)
 {
     struct hg_heap *h = g->world->heap;

@@ -1,8 +1,10 @@
-/* gc.h: the collector's own state: the cycle driver, marking, pacing, roots, verification. Above mut and sched; below rt.
+/* gc.h: the collector's own state: the cycle driver, marking, pacing, roots, verification. Above
+ * mut and sched; below rt.
  *
  * Who does what:
  *   driver    one thread per runtime: walks the phases (cycle.c), sleeps in between
- *   procs     mark and sweep in slices between tasks, and as long as they are idle (work.c); assist (assist.c)
+ *   procs     mark and sweep in slices between tasks, and as long as they are idle (work.c); assist
+ *             (assist.c)
  *   monitor   revises the pace every millisecond while marking (pace.c)
  */
 #ifndef HG_RUNTIME_GC_GC_H
@@ -12,11 +14,11 @@
 #include "runtime/sched/sched.h"
 #include <hedge/stats.h>
 
-#define HG_SLICE_NS      INT64_C(50000)  /* longest background slice between two tasks */
-#define HG_IDLE_SLICE_NS INT64_C(20000)  /* idle marking looks for tasks at least this often */
-#define HG_ASSIST_NS     INT64_C(50000)  /* longest assist */
-#define HG_SCAN_CHUNK    4096u           /* bytes of stack per claim */
-#define HG_SCAN_WHOLE    16384u          /* deeper stacks are never scanned in one go */
+#define HG_SLICE_NS      INT64_C(50000)     /* longest background slice between two tasks */
+#define HG_IDLE_SLICE_NS INT64_C(20000)     /* idle marking looks for tasks at least this often */
+#define HG_ASSIST_NS     INT64_C(50000)     /* longest assist */
+#define HG_SCAN_CHUNK    4096u              /* bytes of stack per claim */
+#define HG_SCAN_WHOLE    16384u             /* deeper stacks are never scanned in one go */
 #define HG_CHUNK_BYTES   ((size_t)32 << 10) /* of a large object */
 #define HG_CYCLES_KEPT   256
 
@@ -26,7 +28,7 @@ struct hg_root {
     size_t words;
 };
 struct hg_roots {
-    struct hg_lock lock;           /* ROOTS: all below, and gc->sink */
+    struct hg_lock lock; /* ROOTS: all below, and gc->sink */
     struct hg_root *root;
     size_t n, room;
     _Atomic int64_t bytes;
@@ -34,34 +36,41 @@ struct hg_roots {
 
 /* What the driver is asked to do. */
 struct hg_collect_queue {
-    struct hg_lock lock;           /* COLLECT */
-    uint64_t wanted;               /* cycles that must have begun after a request: number of the last one wanted */
-    struct hg_tcb *waiters;        /* by gc_next; each has gc_wanted */
+    struct hg_lock lock;    /* COLLECT */
+    uint64_t wanted;        /* cycles that must have begun after a request: number of the
+                             * last one wanted */
+    struct hg_tcb *waiters; /* by gc_next; each has gc_wanted */
 };
 
 struct hg_gc {
     struct hg_world *world;
     struct hg_sched *sched;
     pthread_t driver;
-    _Atomic uint32_t driver_wake;  /* bumped by whoever has something for the driver; it sleeps on it */
+    _Atomic uint32_t driver_wake; /* bumped by whoever has something for the driver; it sleeps on
+                                   * it */
     _Atomic uint32_t stopping;
-    _Atomic uint32_t triggered;    /* heap_live passed the trigger; writers: slow paths; the driver clears */
+    _Atomic uint32_t triggered; /* heap_live passed the trigger; writers: slow paths; the driver
+                                 * clears */
     struct hg_collect_queue collect;
-    _Atomic uint64_t finished;     /* number of the last cycle that is marked and swept; outside waiters sleep below */
+    _Atomic uint64_t finished; /* number of the last cycle that is marked and swept; outside
+                                * waiters sleep below */
     _Atomic uint32_t finished_word;
-    struct hg_mutator *sink;       /* no real mutator: greys what the driver and foreign threads find; ROOTS */
+    struct hg_mutator *sink; /* no real mutator: greys what the driver and foreign threads
+                              * find; ROOTS */
     struct hg_roots roots;
-    bool forced, periodic;         /* of the running cycle; driver */
+    bool forced, periodic; /* of the running cycle; driver */
 
     /* Stack scanning in MARK: workers go through the registry once. Writers: workers (acq_rel). */
     _Atomic uint32_t scan_cursor, scan_end;
-    _Atomic uint32_t deep;         /* stacks of which a claim left something: another pass is needed */
-    _Atomic uint32_t scans_done;   /* registry entries dealt with; == scan_end: the pass is complete */
+    _Atomic uint32_t deep; /* stacks of which a claim left something: another pass is needed */
+    _Atomic uint32_t
+        scans_done; /* registry entries dealt with; == scan_end: the pass is complete */
 
     /* Pace (pace.c). */
-    struct hg_lock pacer_lock;     /* PACER */
+    struct hg_lock pacer_lock; /* PACER */
     struct hg_pacer pacer;
-    _Atomic int64_t heap_live;     /* marked by the last cycle, allocated since, external; writers: anyone (add) */
+    _Atomic int64_t heap_live; /* marked by the last cycle, allocated since, external; writers:
+                                * anyone (add) */
     _Atomic int64_t external;
     _Atomic int64_t trigger, goal, hard;
     _Atomic uint64_t assist_ratio; /* scan bytes per allocated byte, times 65536; 0: none */
@@ -69,11 +78,12 @@ struct hg_gc {
     _Atomic int64_t credit;        /* scan bytes: the hedge a cycle starts with */
     _Atomic uint32_t assist_on, limited;
     _Atomic uint32_t limit_told;
-    _Atomic int64_t last_end;      /* when the last cycle ended; the periodic one counts from here */
+    _Atomic int64_t last_end; /* when the last cycle ended; the periodic one counts from here */
 
     /* Of the running cycle: sums at its start. Writer: driver under PACER; readers: under PACER. */
     struct hg_gc_sums {
-        int64_t alloc, background, idle, assist, sweep, scan, scanned_heap, scanned_stack, marked, process_cpu;
+        int64_t alloc, background, idle, assist, sweep, scan, scanned_heap, scanned_stack, marked,
+            process_cpu;
     } at_start;
     int64_t alloc_at_scan;
     struct hg_cycle now;
@@ -82,7 +92,7 @@ struct hg_gc {
     int64_t limiter_wall, limiter_gc;
 
     /* History; PACER. */
-    struct hg_cycle *cycles;       /* ring of HG_CYCLES_KEPT */
+    struct hg_cycle *cycles; /* ring of HG_CYCLES_KEPT */
     uint64_t cycle_count, forced_count, overshoot_count;
     double worst_over_goal;
     int64_t peak, mark_wall, cycle_wall, gc_cpu;
@@ -109,30 +119,32 @@ void hg__gc_wait(struct hg_gc *g, uint64_t number);
 
 /* ---- marking (mark.c, stacks.c) ---- */
 
-#define HG_MARK_RING 32u
+#define HG_MARK_RING  32u
 #define HG_MARK_DELAY 16u
 /* One slice of tracing; the public hg_tracer of trace callbacks. Owner: the worker.
  *
- * The first fields are the heap's, copied for the slice. That the reservation's used part may grow meanwhile is harmless:
- * while marking everything there was allocated by black mutators, and is marked. */
+ * The first fields are the heap's, copied for the slice. That the reservation's used part may grow
+ * meanwhile is harmless: while marking everything there was allocated by black mutators, and is
+ * marked. */
 struct hg_tracer {
     uintptr_t base;
     size_t low_end, high_start, high_bytes;
     _Atomic uint64_t *desc, *marks;
     unsigned delay_at;
-    uintptr_t delay[HG_MARK_DELAY]; /* objects whose mark words are on their way: start | DELAY flags; 0: empty */
+    uintptr_t delay[HG_MARK_DELAY]; /* objects whose mark words are on their way: start | DELAY
+                                     * flags; 0: empty */
     struct hg_mutator *m;
     struct hg_heap *heap;
     const struct hg_layout_info *layouts;
     struct hg_grey_object {
-        uintptr_t at;               /* where to begin: the object's start, or a chunk of it */
+        uintptr_t at; /* where to begin: the object's start, or a chunk of it */
         uintptr_t base;
         uint64_t desc;
         uint32_t index;
-    } ring[HG_MARK_RING];           /* objects whose lines are on their way */
+    } ring[HG_MARK_RING]; /* objects whose lines are on their way */
     unsigned head, count;
-    int64_t bytes;                  /* scanned in this slice */
-    int64_t marked;                 /* bytes found live */
+    int64_t bytes;  /* scanned in this slice */
+    int64_t marked; /* bytes found live */
     /* The verifier's: is given each reference instead of its being marked. */
     void (*instead)(struct hg_tracer *t, const struct hg_object *o, bool ambiguous);
     void *instead_arg;
@@ -142,15 +154,18 @@ void hg__tracer_init(struct hg_tracer *t, struct hg_gc *g, struct hg_mutator *m)
 void hg__trace_object(struct hg_tracer *t, const struct hg_object *o);
 
 enum hg_work_kind { HG_WORK_SLICE, HG_WORK_IDLE, HG_WORK_ASSIST };
-/* Marks until `until` (CLOCK_MONOTONIC), or `bytes` of scan work are done, or nothing is left to see; in IDLE also until
- * the proc has a task to run. On the scheduler stack. Returns the scan work done in bytes, at least 1 if there was any. */
-int64_t hg__mark_some(struct hg_gc *g, struct hg_mutator *m, enum hg_work_kind kind, int64_t until, int64_t bytes);
+/* Marks until `until` (CLOCK_MONOTONIC), or `bytes` of scan work are done, or nothing is left to
+ * see; in IDLE also until the proc has a task to run. On the scheduler stack. Returns the scan work
+ * done in bytes, at least 1 if there was any. */
+int64_t hg__mark_some(struct hg_gc *g, struct hg_mutator *m, enum hg_work_kind kind, int64_t until,
+                      int64_t bytes);
 /* Whether m sees marking work: its own buffer, the shared queue, unscanned stacks. */
 bool hg__mark_available(struct hg_gc *g, const struct hg_mutator *m);
 /* Greys what the words of [lo, hi) may point to. Returns bytes looked at. */
 size_t hg__scan_words(struct hg_mutator *m, uintptr_t lo, uintptr_t hi);
 
-/* Scans stacks of the registry until time is up; returns bytes scanned. The caller is a counted worker. */
+/* Scans stacks of the registry until time is up; returns bytes scanned. The caller is a counted
+ * worker. */
 int64_t hg__scan_stacks(struct hg_gc *g, struct hg_mutator *m, int64_t until);
 bool hg__stacks_left(const struct hg_gc *g);
 /* Hooks of mut and sched: SCAN of m's own stacks; a task's at switch-in. */
@@ -160,11 +175,13 @@ bool hg__scan_switch_in(struct hg_mutator *m, struct hg_tcb *t);
 void hg__stacks_begin(struct hg_gc *g);
 
 /* ---- work of procs (work.c), termination (term.c) ---- */
-bool hg__gc_background(struct hg_mutator *m, bool idle);     /* hook of sched */
-void hg__gc_attention_slice(struct hg_mutator *m);           /* a slice at the running task's safepoint */
-void hg__gc_allocated(struct hg_mutator *m, size_t bytes);   /* hook of mut */
-bool hg__gc_refuse(struct hg_mutator *m, size_t size);       /* hook of mut */
-bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned tries, bool may_fail); /* hook of mut */
+bool hg__gc_background(struct hg_mutator *m, bool idle); /* hook of sched */
+/* a slice at the running task's safepoint */
+void hg__gc_attention_slice(struct hg_mutator *m);
+void hg__gc_allocated(struct hg_mutator *m, size_t bytes); /* hook of mut */
+bool hg__gc_refuse(struct hg_mutator *m, size_t size);     /* hook of mut */
+/* hook of mut */
+bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned tries, bool may_fail);
 /* Driver: marks until no grey object exists and WEAK is reached. */
 void hg__gc_terminate(struct hg_gc *g);
 /* A worker has found nothing more: the driver may look. */
@@ -173,8 +190,8 @@ void hg__gc_quiet(struct hg_gc *g);
 /* ---- pace (pace.c) ---- */
 void hg__pace_init(struct hg_gc *g, const struct hg_pacer_config *c);
 void hg__pace_cycle_start(struct hg_gc *g);
-void hg__pace_scanned(struct hg_gc *g);   /* SCAN is over: MARK begins */
-void hg__pace_cycle_end(struct hg_gc *g); /* marking is over */
+void hg__pace_scanned(struct hg_gc *g);    /* SCAN is over: MARK begins */
+void hg__pace_cycle_end(struct hg_gc *g);  /* marking is over */
 void hg__pace_tick(void *gc, int64_t now); /* hook of sched: monitor */
 void hg__pace_replan(struct hg_gc *g);
 void hg__gc_sums(struct hg_gc *g, struct hg_gc_sums *out);
@@ -186,12 +203,13 @@ void hg__roots_init(struct hg_gc *g);
 int hg__root_add(struct hg_gc *g, void *slot, size_t n);
 int hg__root_remove(struct hg_gc *g, void *slot);
 void hg__roots_scan(struct hg_gc *g);
-void hg__roots_each(struct hg_gc *g, void (*fn)(void *arg, uintptr_t lo, uintptr_t hi, const char *what), void *arg);
+void hg__roots_each(struct hg_gc *g,
+                    void (*fn)(void *arg, uintptr_t lo, uintptr_t hi, const char *what), void *arg);
 void hg__roots_fini(struct hg_gc *g);
 /* Driver, in WEAK, mutators held: fatal unless everything reachable is marked. */
 void hg__gc_check(struct hg_gc *g);
-/* gccheck: makes the unused part of a suspended stack read as zero, so that words that were never written after its
- * scan do not look like references to the verifier. */
+/* gccheck: makes the unused part of a suspended stack read as zero, so that words that were never
+ * written after its scan do not look like references to the verifier. */
 void hg__gc_check_clear(struct hg_stack *s);
 
 #endif

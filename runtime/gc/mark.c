@@ -1,19 +1,21 @@
 /* mark.c: tracing: from grey objects to what they refer to.
  *
- * A worker is a proc, for a slice. It counts itself in (Note [QUIET] in mut/grey.c), takes buffers from the shared
- * queue, and passes their entries through a short ring in which each object's line is prefetched before it is scanned:
+ * A worker is a proc, for a slice. It counts itself in (Note [QUIET] in mut/grey.c), takes buffers
+ * from the shared queue, and passes their entries through a short ring in which each object's line
+ * is prefetched before it is scanned:
  *
  *     buffer (LIFO) --> ring of RING objects (FIFO, lines prefetched) --> scan
  *        ^                                                                 |
  *        +-- if unmarked: mark -- delay line of DELAY references <---------+
  *                                 (FIFO, mark words prefetched)
  *
- * A reference's mark bit is tested and set before the reference is pushed, so an object is pushed once. Leaf objects are
- * marked and never pushed. Large objects are scanned in chunks: the rest of one is pushed, and shared, before its first
- * chunk is scanned, so that no slice is long and several workers share a huge array.
+ * A reference's mark bit is tested and set before the reference is pushed, so an object is pushed
+ * once. Leaf objects are marked and never pushed. Large objects are scanned in chunks: the rest of
+ * one is pushed, and shared, before its first chunk is scanned, so that no slice is long and
+ * several workers share a huge array.
  *
- * Loads from objects are relaxed, beside mutators that store with release; the address dependency orders what is read
- * through them. Everything a mutator overwrites meanwhile it has shaded.
+ * Loads from objects are relaxed, beside mutators that store with release; the address dependency
+ * orders what is read through them. Everything a mutator overwrites meanwhile it has shaded.
  */
 #include "runtime/gc/gc.h"
 #include "runtime/mut/sanitize.h"
@@ -55,7 +57,8 @@ static __attribute__((noinline)) bool is_allocated(const struct hg_tracer *t, ui
 }
 
 /* Tests and sets an object's mark; pushes it if this was the first to get there. */
-static inline __attribute__((always_inline)) HG_SCANS void settle(struct hg_tracer *t, uintptr_t candidate)
+static inline __attribute__((always_inline)) HG_SCANS void settle(struct hg_tracer *t,
+                                                                  uintptr_t candidate)
 {
     uintptr_t obj = candidate & ~(uintptr_t)DELAY_FLAGS;
     size_t grain = (obj - t->base) / HG_GRAIN;
@@ -73,17 +76,20 @@ static inline __attribute__((always_inline)) HG_SCANS void settle(struct hg_trac
         push(t, obj);
 }
 
-static __attribute__((noinline)) HG_SCANS void visit_instead(struct hg_tracer *t, uintptr_t w, bool ambiguous)
+static __attribute__((noinline)) HG_SCANS void visit_instead(struct hg_tracer *t, uintptr_t w,
+                                                             bool ambiguous)
 {
     struct hg_object o = hg__find(t->heap, w);
     if (o.base != 0)
         t->instead(t, &o, ambiguous);
 }
 
-/* One word that is a reference, NULL, or (ambiguous) anything. What it means is found as by hg__find, with the slice's
- * copies of the heap's fields. Its mark word is asked for now and tested DELAY references later: the test is a branch
- * nobody can predict, and would otherwise wait for memory each time. */
-static inline __attribute__((always_inline)) HG_SCANS void visit(struct hg_tracer *t, uintptr_t w, bool ambiguous)
+/* One word that is a reference, NULL, or (ambiguous) anything. What it means is found as by
+ * hg__find, with the slice's copies of the heap's fields. Its mark word is asked for now and tested
+ * DELAY references later: the test is a branch nobody can predict, and would otherwise wait for
+ * memory each time. */
+static inline __attribute__((always_inline)) HG_SCANS void visit(struct hg_tracer *t, uintptr_t w,
+                                                                 bool ambiguous)
 {
     size_t offset = w - t->base;
     if (offset >= t->low_end && offset - t->high_start >= t->high_bytes)
@@ -122,10 +128,7 @@ static void settle_all(struct hg_tracer *t)
     }
 }
 
-void hg_trace_ref(hg_tracer *t, const void *ref)
-{
-    visit(t, (uintptr_t)ref, false);
-}
+void hg_trace_ref(hg_tracer *t, const void *ref) { visit(t, (uintptr_t)ref, false); }
 
 static inline HG_SCANS uintptr_t word_at(uintptr_t p)
 {
@@ -138,8 +141,8 @@ static HG_SCANS void scan_range(struct hg_tracer *t, uintptr_t lo, uintptr_t hi,
         visit(t, word_at(p), ambiguous);
 }
 
-static HG_SCANS void scan_fields(struct hg_tracer *t, uintptr_t obj, const struct hg_layout_info *l, size_t from,
-                                 size_t to)
+static HG_SCANS void scan_fields(struct hg_tracer *t, uintptr_t obj, const struct hg_layout_info *l,
+                                 size_t from, size_t to)
 {
     for (uint32_t i = 0; i < l->nfields; i++)
         if (l->fields[i] >= from && l->fields[i] + sizeof(uintptr_t) <= to)
@@ -153,8 +156,8 @@ static HG_SCANS void scan_fields(struct hg_tracer *t, uintptr_t obj, const struc
         visit(t, word_at(obj + at), false);
 }
 
-static inline HG_SCANS void scan_described(struct hg_tracer *t, uintptr_t obj, const struct hg_layout_info *l,
-                                           size_t from, size_t to)
+static inline HG_SCANS void scan_described(struct hg_tracer *t, uintptr_t obj,
+                                           const struct hg_layout_info *l, size_t from, size_t to)
 {
     if (hg_likely(l->only_bits && from == 0)) {
         uint64_t bits = l->ref_bits;
@@ -170,7 +173,8 @@ static inline HG_SCANS void scan_described(struct hg_tracer *t, uintptr_t obj, c
 }
 
 /* Scans bytes from..to of an object. The slot's whole size counts: callers may use all of it. */
-static inline HG_SCANS void scan_object(struct hg_tracer *t, const struct hg_grey_object *g, size_t from, size_t to)
+static inline HG_SCANS void scan_object(struct hg_tracer *t, const struct hg_grey_object *g,
+                                        size_t from, size_t to)
 {
     switch (hg__desc_kind(g->desc)) {
     case HG_SPAN_REFS:
@@ -207,7 +211,8 @@ static void share_rest(struct hg_tracer *t, uintptr_t at)
 }
 
 /* An object above HG_SMALL_MAX: a chunk of it. */
-static __attribute__((noinline)) void scan_large(struct hg_tracer *t, const struct hg_grey_object *g)
+static __attribute__((noinline)) void scan_large(struct hg_tracer *t,
+                                                 const struct hg_grey_object *g)
 {
     size_t from = g->at - g->base, to = hg__span_of(t->heap, g->base)->size;
     if (to - from > HG_CHUNK_BYTES) {
@@ -262,8 +267,9 @@ static bool find_grey(struct hg_tracer *t)
     return true;
 }
 
-/* Moves entries from buffers to the ring, half a ring at a time: prefetches that follow each other closely have their
- * address translations overlap, which one prefetch per object scanned has not. False: there is nothing at all. */
+/* Moves entries from buffers to the ring, half a ring at a time: prefetches that follow each other
+ * closely have their address translations overlap, which one prefetch per object scanned has not.
+ * False: there is nothing at all. */
 static inline bool fill_ring(struct hg_tracer *t)
 {
     if (hg_likely(t->count > RING / 2))
@@ -354,7 +360,8 @@ bool hg__mark_available(struct hg_gc *g, const struct hg_mutator *m)
     return m->grey->n != 0 || hg_load_rlx(&g->world->grey.full_count) != 0 || hg__stacks_left(g);
 }
 
-int64_t hg__mark_some(struct hg_gc *g, struct hg_mutator *m, enum hg_work_kind kind, int64_t until, int64_t bytes)
+int64_t hg__mark_some(struct hg_gc *g, struct hg_mutator *m, enum hg_work_kind kind, int64_t until,
+                      int64_t bytes)
 {
     struct hg_grey_queue *q = &g->world->grey;
     if (!hg__mark_available(g, m))
@@ -367,7 +374,8 @@ int64_t hg__mark_some(struct hg_gc *g, struct hg_mutator *m, enum hg_work_kind k
     trace(&t, kind, until, bytes - stacks);
     finish(&t);
     bool left = hg__grey_publish(m);
-    if (hg_sub_sc(&q->workers, 1u) == 1 && !left && hg_load_sc(&q->full_count) == 0 && !hg__stacks_left(g))
+    if (hg_sub_sc(&q->workers, 1u) == 1 && !left && hg_load_sc(&q->full_count) == 0 &&
+        !hg__stacks_left(g))
         hg__gc_quiet(g);
     return t.bytes + stacks + 1;
 }

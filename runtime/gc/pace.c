@@ -1,10 +1,12 @@
 /* pace.c: between the runtime's counters and the pure pacer.
  *
- * The pacer (pacer/pacer.h) decides; this file measures and publishes. Lock PACER guards the pacer, the sums and the
- * history; what slow paths need of a plan is published in single words: trigger, goal, hard, assist_ratio, share. They are
- * hints read relaxed: acting on one that is a moment old is harmless.
+ * The pacer (pacer/pacer.h) decides; this file measures and publishes. Lock PACER guards the pacer,
+ * the sums and the history; what slow paths need of a plan is published in single words: trigger,
+ * goal, hard, assist_ratio, share. They are hints read relaxed: acting on one that is a moment old
+ * is harmless.
  *
- * CPU time of mutators is what the process used less what the collector's accounts say it used itself.
+ * CPU time of mutators is what the process used less what the collector's accounts say it used
+ * itself.
  */
 #include "runtime/gc/gc.h"
 #include "runtime/trace/trace.h"
@@ -41,8 +43,9 @@ static struct hg_pacer_memory memory_now(struct hg_gc *g)
     struct hg_heap *h = g->world->heap;
     struct hg_pacer_memory m;
     m.mapped = hg_load_rlx(&h->mapped_bytes);
-    m.overhead = hg_load_rlx(&g->sched->stack_bytes_used) + (int64_t)hg__meta_bytes(g->world->meta) +
-                 hg_load_rlx(&h->span_bytes) - hg_load_rlx(&g->heap_live) + hg_load_rlx(&g->external);
+    m.overhead = hg_load_rlx(&g->sched->stack_bytes_used) +
+                 (int64_t)hg__meta_bytes(g->world->meta) + hg_load_rlx(&h->span_bytes) -
+                 hg_load_rlx(&g->heap_live) + hg_load_rlx(&g->external);
     if (m.overhead < 0)
         m.overhead = 0;
     return m;
@@ -81,7 +84,8 @@ void hg__pace_init(struct hg_gc *g, const struct hg_pacer_config *c)
 void hg__pace_grew(struct hg_gc *g, int64_t bytes)
 {
     int64_t live = hg_add_rlx(&g->heap_live, bytes) + bytes;
-    if (live < hg_load_rlx(&g->trigger) || hg_load_rlx(&g->triggered) != 0 || hg__phase(g->world) != HG_PHASE_OFF)
+    if (live < hg_load_rlx(&g->trigger) || hg_load_rlx(&g->triggered) != 0 ||
+        hg__phase(g->world) != HG_PHASE_OFF)
         return;
     if (hg_load_rlx(&g->limited) != 0)
         return; /* the limiter holds cycles apart; its next update looks again */
@@ -105,8 +109,9 @@ void hg__pace_cycle_start(struct hg_gc *g)
     g->now.trigger = (uint64_t)g->pacer.plan.trigger;
     g->now.forced = g->forced;
     hg_store_rlx(&g->credit, hg__pacer_starting_credit(&g->pacer));
-    g->scannable_at_trigger = g->pacer.last.scanned_heap + (int64_t)g->now.heap_at_start - g->pacer.last.marked +
-                              hg__stack_scannable(g->sched) + hg_load_rlx(&g->roots.bytes);
+    g->scannable_at_trigger = g->pacer.last.scanned_heap + (int64_t)g->now.heap_at_start -
+                              g->pacer.last.marked + hg__stack_scannable(g->sched) +
+                              hg_load_rlx(&g->roots.bytes);
     hg__unlock(&g->pacer_lock);
     hg_store_rlx(&g->assist_ratio, 0u);
 }
@@ -257,7 +262,8 @@ static void tell_limit(struct hg_gc *g)
     if (limit == INT64_MAX || g->limit_passed == NULL)
         return;
     int64_t held = hg_load_rlx(&g->world->heap->mapped_bytes) + hg_load_rlx(&g->external) +
-                   (int64_t)hg__meta_bytes(g->world->meta) + hg_load_rlx(&g->sched->stack_bytes_used);
+                   (int64_t)hg__meta_bytes(g->world->meta) +
+                   hg_load_rlx(&g->sched->stack_bytes_used);
     if (held <= limit - limit / 16)
         hg_store_rlx(&g->limit_told, 0u); /* back below: tell again the next time */
     uint32_t no = 0;

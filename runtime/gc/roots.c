@@ -3,22 +3,28 @@
  * Root kinds. What is not in this table may hold no reference.
  *
  *   holder                     scanned by, when                store rule            leave rule
- *   -------------------------  ------------------------------  --------------------  ---------------------------
- *   task stack, control block  its proc's SCAN; its taker at   plain while it runs   dropped when the task ends;
- *   (argument, handle)         switch-in; a worker in MARK     (by its own task)     the argument was shaded
- *   scheduler stack            SCAN, by its own thread         plain                 rewound at every switch
- *   wait record (element)      with the stack it lies on;      a hand-over shades    off the queue before the
+ *   -------------------------  ------------------------------  --------------------
+ *                              ---------------------------
+ *   task stack, control block  its proc's SCAN; its taker at   plain while it runs   dropped when
+ *   the task ends;
+ *   (argument, handle)         switch-in; a worker in MARK     (by its own task)     the argument
+ *                              was shaded
+ *   scheduler stack            SCAN, by its own thread         plain                 rewound at
+ *                              every switch
+ *   wait record (element)      with the stack it lies on;      a hand-over shades    off the queue
+ *   before the
  *                              the element is the waiter's     each word it moves    waiter runs on
  *   new task's arguments       with its stack; shaded at birth plain                 with the stack
- *   global root                the driver, after the second    hg_ref_store          shaded when removed while
- *                              NOP; one added meanwhile is                           a cycle marks
- *                              shaded
+ *   global root                the driver, after the second    hg_ref_store          shaded when
+ *                              removed while NOP; one added meanwhile is
+ *                              a cycle marks shaded
  *
- * Attached host threads, cleanup and finalizer queues, value stacks and coroutines join it with the embedding interface.
+ * Attached host threads, cleanup and finalizer queues, value stacks and coroutines join it with the
+ * embedding interface.
  *
- * Lock ROOTS guards the array and the sink: the pseudo-mutator whose buffer takes what the driver, or a thread that is no
- * mutator, greys. Such a thread answers no handshake: so it reads the phase, shades and publishes under ROOTS, and the
- * driver steps to WEAK and to OFF under ROOTS.
+ * Lock ROOTS guards the array and the sink: the pseudo-mutator whose buffer takes what the driver,
+ * or a thread that is no mutator, greys. Such a thread answers no handshake: so it reads the phase,
+ * shades and publishes under ROOTS, and the driver steps to WEAK and to OFF under ROOTS.
  */
 #include "runtime/gc/gc.h"
 #include <errno.h>
@@ -57,11 +63,13 @@ void hg__roots_scan(struct hg_gc *g)
     hg__unlock(&g->roots.lock);
 }
 
-void hg__roots_each(struct hg_gc *g, void (*fn)(void *arg, uintptr_t lo, uintptr_t hi, const char *what), void *arg)
+void hg__roots_each(struct hg_gc *g,
+                    void (*fn)(void *arg, uintptr_t lo, uintptr_t hi, const char *what), void *arg)
 {
     hg__lock(&g->roots.lock);
     for (size_t i = 0; i < g->roots.n; i++)
-        fn(arg, g->roots.root[i].slot, g->roots.root[i].slot + g->roots.root[i].words * sizeof(uintptr_t), "global root");
+        fn(arg, g->roots.root[i].slot,
+           g->roots.root[i].slot + g->roots.root[i].words * sizeof(uintptr_t), "global root");
     hg__unlock(&g->roots.lock);
 }
 
@@ -112,11 +120,13 @@ static int add_locked(struct hg_gc *g, uintptr_t slot, size_t n)
 int hg__root_add(struct hg_gc *g, void *slot, size_t n)
 {
     struct hg_roots *r = &g->roots;
-    if (slot == NULL || (uintptr_t)slot % sizeof(uintptr_t) != 0 || n == 0 || n > PTRDIFF_MAX / sizeof(uintptr_t))
+    if (slot == NULL || (uintptr_t)slot % sizeof(uintptr_t) != 0 || n == 0 ||
+        n > PTRDIFF_MAX / sizeof(uintptr_t))
         return -EINVAL;
     hg__lock(&r->lock);
     int err = add_locked(g, (uintptr_t)slot, n);
-    /* The driver may have scanned the others already. In MARK and before completion this is work like any other. */
+    /* The driver may have scanned the others already. In MARK and before completion this is work
+     * like any other. */
     if (err == 0 && hg__shades(hg__phase(g->world)))
         shade_root_locked(g, &r->root[lower_bound(r, (uintptr_t)slot)]);
     hg__unlock(&r->lock);

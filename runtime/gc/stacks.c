@@ -4,15 +4,18 @@
  *   SCAN callback   the stack that the mutator runs, on its own or by the driver for a BLOCKED one
  *   switch-in       a black proc that took the task from a queue and polled (S4 in sched.h)
  *   worker          in MARK, when every mutator is black: one pass over the registry of tasks
- * A claim covers at most HG_SCAN_CHUNK bytes for a worker; what is left keeps its place in scan_at (PARTLY) and is taken
- * up by the next claimant. A taker finishes up to HG_SCAN_WHOLE bytes, or requeues the task. SCAN of a deeper stack leaves
- * it unscanned and asks for the task to be put back in a queue, so no callback is long.
+ * A claim covers at most HG_SCAN_CHUNK bytes for a worker; what is left keeps its place in scan_at
+ * (PARTLY) and is taken up by the next claimant. A taker finishes up to HG_SCAN_WHOLE bytes, or
+ * requeues the task. SCAN of a deeper stack leaves it unscanned and asks for the task to be put
+ * back in a queue, so no callback is long.
  *
- * Why a pass over the registry is enough: from the end of the SCAN handshake on all mutators are black, so births are
- * born scanned, and a task runs only after its switch-in scan. An entry that is CLAIMED when the pass comes by is being
- * scanned by a taker or a worker; `deep` counts what such a pass left behind, and the pass is armed again for it.
+ * Why a pass over the registry is enough: from the end of the SCAN handshake on all mutators are
+ * black, so births are born scanned, and a task runs only after its switch-in scan. An entry that
+ * is CLAIMED when the pass comes by is being scanned by a taker or a worker; `deep` counts what
+ * such a pass left behind, and the pass is armed again for it.
  *
- * From sp to hi everything counts: hi lies past the control block, whose argument and handle are roots.
+ * From sp to hi everything counts: hi lies past the control block, whose argument and handle are
+ * roots.
  */
 #include "runtime/gc/gc.h"
 #include "runtime/mut/sanitize.h"
@@ -26,7 +29,8 @@ static inline void scan_word(struct hg_mutator *m, uintptr_t w)
 }
 
 #if HG_ASAN
-/* With use-after-return checking, locals live in a fake frame that only a word on the stack points to. */
+/* With use-after-return checking, locals live in a fake frame that only a word on the stack points
+ * to. */
 static HG_SCANS void scan_fake_frame(struct hg_mutator *m, void *fake, uintptr_t w)
 {
     void *lo, *hi;
@@ -67,8 +71,8 @@ static void count_stack_bytes(struct hg_mutator *m, size_t bytes)
 static void check_bounds(const struct hg_stack *s)
 {
     HG_CHECK(s->sp >= s->lo && s->sp <= s->hi,
-             "a stack pointer (%#lx) outside of its stack [%#lx, %#lx): was it switched by hand?", (unsigned long)s->sp,
-             (unsigned long)s->lo, (unsigned long)s->hi);
+             "a stack pointer (%#lx) outside of its stack [%#lx, %#lx): was it switched by hand?",
+             (unsigned long)s->sp, (unsigned long)s->lo, (unsigned long)s->hi);
 }
 
 /* Claims s for this cycle. False: it is done, or another has it. */
@@ -87,10 +91,10 @@ static bool claim(struct hg_stack *s, uint32_t cycle)
     }
 }
 
-/* Scans at most `most` bytes of a claimed stack and ends the claim. Returns the bytes scanned. frozen: nobody runs on it
- * (below the sp of a task in a blocking region its thread goes on). */
-static size_t scan_claimed(struct hg_gc *g, struct hg_mutator *m, struct hg_stack *s, uint32_t cycle, size_t most,
-                           bool frozen)
+/* Scans at most `most` bytes of a claimed stack and ends the claim. Returns the bytes scanned.
+ * frozen: nobody runs on it (below the sp of a task in a blocking region its thread goes on). */
+static size_t scan_claimed(struct hg_gc *g, struct hg_mutator *m, struct hg_stack *s,
+                           uint32_t cycle, size_t most, bool frozen)
 {
     check_bounds(s);
     if (g->check && frozen && s->scan_at <= s->sp)
@@ -110,18 +114,19 @@ void hg__scan_mutator(struct hg_mutator *m, bool own)
     struct hg_gc *g = hg__gc_of(m->world);
     uint32_t cycle = hg_load_rlx(&m->world->cycle);
     struct hg_stack *s = m->stack;
-    if (own) /* what slow paths up the scheduler stack hold, with the registers spilled at its low end */
+    if (own) /* what slow paths up the scheduler stack hold, with the registers spilled at its low
+              * end */
         count_stack_bytes(m, hg__scan_words(m, m->poll_sp, m->sched_sp));
     if (s == NULL)
         return;
     if (s->hi - s->sp > HG_SCAN_WHOLE) {
         hg_store_rel(&s->scan, cycle * 4); /* not scanned, whatever its word said */
-        if (own) /* back to a queue, unscanned: it does not run on before it is scanned, in chunks */
+        if (own) /* back to a queue, unscanned: it is scanned in chunks before it runs on */
             hg_or_sc(&m->attention, HG_ATTENTION_YIELD);
         return;
     }
-    /* Whatever its word says: a proc before its own SCAN never counts a stack as scanned. Nobody else can hold the
-     * claim of a stack that runs, or is frozen in a region before MARK. */
+    /* Whatever its word says: a proc before its own SCAN never counts a stack as scanned. Nobody
+     * else can hold the claim of a stack that runs, or is frozen in a region before MARK. */
     hg_store_rlx(&s->scan, cycle * 4 + HG_SCAN_CLAIMED);
     s->scan_at = s->sp & ~(uintptr_t)(sizeof(uintptr_t) - 1);
     scan_claimed(g, m, s, cycle, HG_SCAN_WHOLE, own);
@@ -143,7 +148,8 @@ bool hg__scan_switch_in(struct hg_mutator *m, struct hg_tcb *t)
     hg__hold(m, took);
     t->stack.times.hold_ns += took;
     hg_store_rlx(&m->stats.scan_ns, hg_load_rlx(&m->stats.scan_ns) + took);
-    /* Paid out of the proc's share: the next slice is due later by as much as this would have bought. */
+    /* Paid out of the proc's share: the next slice is due later by as much as this would have
+     * bought. */
     hg_store_rlx(&m->next_slice_at, hg_load_rlx(&m->next_slice_at) + 3 * took);
     return whole;
 }
@@ -161,8 +167,10 @@ bool hg__stacks_left(const struct hg_gc *g)
     return hg_load_sc(&g->scan_cursor) < hg_load_sc(&g->scan_end);
 }
 
-/* One entry of the registry. Returns bytes scanned; *again: it is not done, another pass must look. */
-static size_t scan_entry(struct hg_gc *g, struct hg_mutator *m, struct hg_tcb *t, uint32_t cycle, bool *again)
+/* One entry of the registry. Returns bytes scanned; *again: it is not done, another pass must
+ * look. */
+static size_t scan_entry(struct hg_gc *g, struct hg_mutator *m, struct hg_tcb *t, uint32_t cycle,
+                         bool *again)
 {
     struct hg_stack *s = &t->stack;
     uint32_t state = hg_load_acq(&t->state);
@@ -200,7 +208,8 @@ int64_t hg__scan_stacks(struct hg_gc *g, struct hg_mutator *m, int64_t until)
         }
         if (again)
             hg_store_sc(&g->deep, 1u);
-        if (hg_add_sc(&g->scans_done, stop - at) + (stop - at) == end && hg_xchg_sc(&g->deep, 0u) != 0) {
+        if (hg_add_sc(&g->scans_done, stop - at) + (stop - at) == end &&
+            hg_xchg_sc(&g->deep, 0u) != 0) {
             hg_store_sc(&g->scans_done, 0u); /* the pass is over, and left something: once more */
             hg_store_sc(&g->scan_cursor, 0u);
         }

@@ -1,17 +1,20 @@
 /* term.c: when marking is complete.
  *
- * Phase 4. When no work is seen anywhere the driver asks for a FLUSH: every mutator publishes its grey buffer and says
- * whether it has shaded anything since its last FLUSH. A round is clean when every answer was no, no worker holds work,
- * the shared queue is empty and no stack is left unscanned, all of it unchanged from the round's start to its end: one
- * counter that every change bumps is read before and after (Note [QUIET]). When a clean round began no grey object
- * existed: the deletion barrier shades before it stores, so one round is enough (tests/model, ROUNDS=1).
+ * Phase 4. When no work is seen anywhere the driver asks for a FLUSH: every mutator publishes its
+ * grey buffer and says whether it has shaded anything since its last FLUSH. A round is clean when
+ * every answer was no, no worker holds work, the shared queue is empty and no stack is left
+ * unscanned, all of it unchanged from the round's start to its end: one counter that every change
+ * bumps is read before and after (Note [QUIET]). When a clean round began no grey object existed:
+ * the deletion barrier shades before it stores, so one round is enough (tests/model, ROUNDS=1).
  * Births of scanned tasks, and deaths, do not bump it.
  *
- * Phase 5. MARK becomes WEAK_PENDING by compare-and-swap; another round, by the same rule; then WEAK, by compare-and-
- * swap. A weak read that meets an unmarked target swaps the phase back to MARK, and so does a dirty round: then marking
- * goes on. In WEAK no mutator can resurrect anything any more.
+ * Phase 5. MARK becomes WEAK_PENDING by compare-and-swap; another round, by the same rule; then
+ * WEAK, by compare-and- swap. A weak read that meets an unmarked target swaps the phase back to
+ * MARK, and so does a dirty round: then marking goes on. In WEAK no mutator can resurrect anything
+ * any more.
  *
- * The driver sleeps in between: whoever finds the last work done wakes it (hg__gc_quiet). It never spins.
+ * The driver sleeps in between: whoever finds the last work done wakes it (hg__gc_quiet). It never
+ * spins.
  */
 #include "runtime/gc/gc.h"
 
@@ -37,10 +40,7 @@ static bool flush_round(struct hg_gc *g, uint64_t *before)
     return hg__handshake(w, HG_REQ_FLUSH) && hg_load_acq(&w->dirty) == 0 && unmoved(g, *before);
 }
 
-void hg__gc_quiet(struct hg_gc *g)
-{
-    hg__gc_wake_driver(g);
-}
+void hg__gc_quiet(struct hg_gc *g) { hg__gc_wake_driver(g); }
 
 /* Sleeps until no work is seen. Idle procs are woken for what there is. */
 static void wait_for_workers(struct hg_gc *g)
@@ -60,8 +60,8 @@ static bool swap_phase(struct hg_world *w, enum hg_phase from, enum hg_phase to)
     return hg_cas_sc(&w->phase, &expected, (uint32_t)to);
 }
 
-/* The step to WEAK. Threads that are no mutators answer no FLUSH: what they shade for a global root, and publish, is under
- * ROOTS. So the last look is under ROOTS too. */
+/* The step to WEAK. Threads that are no mutators answer no FLUSH: what they shade for a global
+ * root, and publish, is under ROOTS. So the last look is under ROOTS too. */
 static bool complete(struct hg_gc *g, uint64_t before)
 {
     hg__lock(&g->roots.lock);

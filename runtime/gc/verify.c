@@ -1,12 +1,14 @@
 /* verify.c: HEDGEDEBUG=gccheck=1: is everything that can be reached marked?
  *
- * In WEAK, when marking is said to be complete, all mutators are held (the only stop of the world there is) and a second
- * trace, with bits and a queue of its own, walks from all roots over all objects. The first object that it reaches and
- * that is not marked is fatal, with the path from the root to it.
+ * In WEAK, when marking is said to be complete, all mutators are held (the only stop of the world
+ * there is) and a second trace, with bits and a queue of its own, walks from all roots over all
+ * objects. The first object that it reaches and that is not marked is fatal, with the path from the
+ * root to it.
  *
- * Stack words are ambiguous. A word that its frame has never written may still show a reference that was dead before the
- * cycle; so in this mode the unused part of a stack is cleared when the stack is scanned (hg__gc_check_clear), and what the
- * verifier then finds there was stored after the scan, by a black mutator.
+ * Stack words are ambiguous. A word that its frame has never written may still show a reference
+ * that was dead before the cycle; so in this mode the unused part of a stack is cleared when the
+ * stack is scanned (hg__gc_check_clear), and what the verifier then finds there was stored after
+ * the scan, by a black mutator.
  */
 #include "runtime/gc/gc.h"
 #include "runtime/mut/sanitize.h"
@@ -23,11 +25,11 @@ struct visit {
 struct check {
     struct hg_gc *g;
     struct hg_heap *heap;
-    uint64_t *seen;      /* one bit per HG_GRAIN bytes of heap */
+    uint64_t *seen; /* one bit per HG_GRAIN bytes of heap */
     size_t seen_bytes;
     struct visit *queue;
     size_t n, room, at;
-    const char *root;    /* what is being looked at */
+    const char *root; /* what is being looked at */
 };
 
 static void explain(struct check *c, uintptr_t obj, size_t parent, const struct hg_object *o)
@@ -35,12 +37,15 @@ static void explain(struct check *c, uintptr_t obj, size_t parent, const struct 
     char path[600];
     int n = 0;
     for (size_t i = parent; i != NO_PARENT && n < (int)sizeof path - 40; i = c->queue[i].parent)
-        n += snprintf(path + n, sizeof path - (size_t)n, " <- %#lx%s%s", (unsigned long)c->queue[i].obj,
-                      c->queue[i].parent == NO_PARENT ? " <- " : "",
+        n += snprintf(path + n, sizeof path - (size_t)n, " <- %#lx%s%s",
+                      (unsigned long)c->queue[i].obj, c->queue[i].parent == NO_PARENT ? " <- " : "",
                       c->queue[i].parent == NO_PARENT ? c->queue[i].root : "");
-    hg__fatal("gccheck: cycle %u: object %#lx (size class %u, kind %u, slot %u) is reachable and not marked: %s%s",
-              hg_load_rlx(&c->g->world->cycle), (unsigned long)obj, hg__desc_class(o->desc),
-              (unsigned)hg__desc_kind(o->desc), o->index, parent == NO_PARENT ? c->root : "", n > 0 ? path : "");
+    hg__fatal(
+        "gccheck: cycle %u: object %#lx (size class %u, kind %u, slot %u) is reachable and not "
+        "marked: %s%s",
+        hg_load_rlx(&c->g->world->cycle), (unsigned long)obj, hg__desc_class(o->desc),
+        (unsigned)hg__desc_kind(o->desc), o->index, parent == NO_PARENT ? c->root : "",
+        n > 0 ? path : "");
 }
 
 static void enqueue(struct check *c, uintptr_t obj, size_t parent)
@@ -85,7 +90,8 @@ static HG_SCANS void from_words(void *arg, uintptr_t lo, uintptr_t hi, const cha
     struct check *c = arg;
     c->root = what;
     for (uintptr_t p = lo & ~(uintptr_t)7; p < hi; p += sizeof(uintptr_t)) {
-        struct hg_object o = hg__find(c->heap, __atomic_load_n((const uintptr_t *)p, __ATOMIC_RELAXED));
+        struct hg_object o =
+            hg__find(c->heap, __atomic_load_n((const uintptr_t *)p, __ATOMIC_RELAXED));
         if (o.base != 0)
             reached(c, &o, NO_PARENT, true);
     }
@@ -104,7 +110,8 @@ static void from_stacks(struct check *c)
 
 void hg__gc_check(struct hg_gc *g)
 {
-    struct check c = {.g = g, .heap = g->world->heap, .seen_bytes = g->world->heap->size / (HG_GRAIN * 8)};
+    struct check c = {
+        .g = g, .heap = g->world->heap, .seen_bytes = g->world->heap->size / (HG_GRAIN * 8)};
     c.seen = hg__os_map(c.seen_bytes, hg__os_page_size());
     HG_CHECK(c.seen != NULL, "gccheck: no address space for %zu bytes of bits", c.seen_bytes);
     struct hg_tracer t;
@@ -123,7 +130,8 @@ void hg__gc_check(struct hg_gc *g)
 
 HG_SCANS void hg__gc_check_clear(struct hg_stack *s)
 {
-    /* The ABI's red zone below sp is not in use: sp was saved inside a call. The pages that were touched are near. */
+    /* The ABI's red zone below sp is not in use: sp was saved inside a call. The pages that were
+     * touched are near. */
     size_t page = hg__os_page_size();
     uintptr_t down_to = hg_round_down(s->sp, page);
     for (uintptr_t p = down_to; p < s->sp; p += sizeof(uintptr_t))

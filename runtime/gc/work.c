@@ -1,25 +1,29 @@
 /* work.c: when procs mark and sweep: in slices between tasks, while idle, and inside allocations.
  *
- * Background share. While a cycle marks, each proc spends the share u of its time in slices of at most HG_SLICE_NS: after
- * a slice that took s the next is due s * (1 - u) / u later, so a late slice is never made up for by a burst, and no task
- * waits for more than one slice. A task that does not reach the scheduler meets its slice in its own allocations, or at a
- * safepoint that the monitor asks for. Switch-in scans push the next slice back: scans are paid out of the share.
- * A proc with nothing to run marks in shorter slices and looks for tasks in between (not in the periodic cycle).
+ * Background share. While a cycle marks, each proc spends the share u of its time in slices of at
+ * most HG_SLICE_NS: after a slice that took s the next is due s * (1 - u) / u later, so a late
+ * slice is never made up for by a burst, and no task waits for more than one slice. A task that
+ * does not reach the scheduler meets its slice in its own allocations, or at a safepoint that the
+ * monitor asks for. Switch-in scans push the next slice back: scans are paid out of the share. A
+ * proc with nothing to run marks in shorter slices and looks for tasks in between (not in the
+ * periodic cycle).
  *
- * Allocation. hooks.allocated is told what was handed out a word of slots at a time: it adds to heap_live, starts the
- * cycle at the trigger, sweeps in proportion, runs a due slice, and charges debt. Debt is paid from this proc's credit,
- * then from the cycle's starting credit, then by marking, at most HG_ASSIST_NS in one piece; the rest is carried on. Only
- * above the hard limit does a task wait, 1 ms at a time, and not while a handshake is late: nobody waits for a laggard.
+ * Allocation. hooks.allocated is told what was handed out a word of slots at a time: it adds to
+ * heap_live, starts the cycle at the trigger, sweeps in proportion, runs a due slice, and charges
+ * debt. Debt is paid from this proc's credit, then from the cycle's starting credit, then by
+ * marking, at most HG_ASSIST_NS in one piece; the rest is carried on. Only above the hard limit
+ * does a task wait, 1 ms at a time, and not while a handshake is late: nobody waits for a laggard.
  *
- * Times here are CPU time of the thread for what is reported as held or worked, elapsed time for what is due when.
+ * Times here are CPU time of the thread for what is reported as held or worked, elapsed time for
+ * what is due when.
  */
 #include "runtime/gc/gc.h"
 #include <string.h>
 
-#define GROWTH_STEP  INT64_C(16384)  /* bytes a mutator keeps to itself before it tells heap_live */
-#define WAIT_NS      INT64_C(1000000)
-#define LAGGARD_NS   INT64_C(1000000)
-#define SWEEP_PAGES  16u             /* between two looks at the clock */
+#define GROWTH_STEP INT64_C(16384) /* bytes a mutator keeps to itself before it tells heap_live */
+#define WAIT_NS     INT64_C(1000000)
+#define LAGGARD_NS  INT64_C(1000000)
+#define SWEEP_PAGES 16u /* between two looks at the clock */
 
 static int64_t after_slice(const struct hg_gc *g, int64_t end, int64_t took)
 {
@@ -39,7 +43,8 @@ static bool mark_slice(struct hg_gc *g, struct hg_mutator *m, bool idle, int64_t
 {
     int64_t cpu = hg__os_thread_cpu();
     enum hg_work_kind kind = idle ? HG_WORK_IDLE : HG_WORK_SLICE;
-    int64_t done = hg__mark_some(g, m, kind, now + (idle ? HG_IDLE_SLICE_NS : HG_SLICE_NS), INT64_MAX);
+    int64_t done =
+        hg__mark_some(g, m, kind, now + (idle ? HG_IDLE_SLICE_NS : HG_SLICE_NS), INT64_MAX);
     if (done == 0)
         return false;
     cpu = hg__os_thread_cpu() - cpu;
@@ -88,7 +93,8 @@ static inline bool to_sweep(const struct hg_gc *g)
 /* The last span may have been swept by an allocation: the driver ends the cycle. */
 static void finished_by_others(struct hg_gc *g)
 {
-    if (hg__phase(g->world) == HG_PHASE_OFF && hg_load_acq(&g->finished) != hg_load_rlx(&g->world->cycle) &&
+    if (hg__phase(g->world) == HG_PHASE_OFF &&
+        hg_load_acq(&g->finished) != hg_load_rlx(&g->world->cycle) &&
         hg__sweep_done(g->world->heap))
         hg__gc_wake_driver(g);
 }
@@ -107,7 +113,8 @@ bool hg__gc_background(struct hg_mutator *m, bool idle)
     return mark ? mark_slice(g, m, idle && !g->periodic, now) : sweep_slice(g, m, idle, now);
 }
 
-/* A slice at a safepoint or allocation of the running task, if one is due; charged to the task's account. */
+/* A slice at a safepoint or allocation of the running task, if one is due; charged to the task's
+ * account. */
 static void slice_here(struct hg_gc *g, struct hg_mutator *m)
 {
     if (!marking(g) || !hg__mark_available(g, m))
@@ -119,10 +126,7 @@ static void slice_here(struct hg_gc *g, struct hg_mutator *m)
         m->stack->times.slice_ns += hg__os_now() - now;
 }
 
-void hg__gc_attention_slice(struct hg_mutator *m)
-{
-    slice_here(hg__gc_of(m->world), m);
-}
+void hg__gc_attention_slice(struct hg_mutator *m) { slice_here(hg__gc_of(m->world), m); }
 
 /* ---- allocation ---- */
 
@@ -185,14 +189,16 @@ static void charge(struct hg_gc *g, struct hg_mutator *m, int64_t bytes)
 static void wait_at_hard_limit(struct hg_gc *g, struct hg_mutator *m, int64_t more)
 {
     int64_t hard = hg_load_rlx(&g->hard);
-    if (!assist_allowed(g) || hard == HG_PACER_NO_GOAL || hg_load_rlx(&g->heap_live) + more <= hard || !marking(g))
+    if (!assist_allowed(g) || hard == HG_PACER_NO_GOAL ||
+        hg_load_rlx(&g->heap_live) + more <= hard || !marking(g))
         return;
     int64_t now = hg__os_now(), asked = hg_load_acq(&g->world->asked_at);
     if (asked != 0 && now - asked > LAGGARD_NS)
         return;
     hg_store_rlx(&m->stats.assist_waits, hg_load_rlx(&m->stats.assist_waits) + 1);
     struct hg_proc *p = hg__proc_of(m);
-    hg__park_from_scheduler(p, hg__park_begin(p->current), now + WAIT_NS, "heap above its hard limit");
+    hg__park_from_scheduler(p, hg__park_begin(p->current), now + WAIT_NS,
+                            "heap above its hard limit");
 }
 
 /* Sweeps as much as keeps sweeping ahead of the next cycle: pages left over bytes left. */
@@ -206,7 +212,8 @@ static void sweep_in_proportion(struct hg_gc *g, struct hg_mutator *m, int64_t g
     if (left < grown)
         left = grown;
     int64_t pages = (int64_t)((double)unswept * (double)grown / (double)left) + 1;
-    int64_t start = hg__os_now(), cpu = hg__os_thread_cpu(), until = start + HG_SLICE_NS, now = start;
+    int64_t start = hg__os_now(), cpu = hg__os_thread_cpu(), until = start + HG_SLICE_NS,
+            now = start;
     while (pages > 0 && now < until) {
         size_t n = hg__sweep_some(h, pages < SWEEP_PAGES ? (size_t)pages : SWEEP_PAGES);
         if (n == 0)
@@ -250,8 +257,8 @@ void hg__gc_allocated(struct hg_mutator *m, size_t more)
 static int64_t limited_bytes(struct hg_gc *g)
 {
     struct hg_heap *h = g->world->heap;
-    return hg_load_rlx(&h->span_bytes) + hg_load_rlx(&g->external) + (int64_t)hg__meta_bytes(g->world->meta) +
-           hg_load_rlx(&g->sched->stack_bytes_used);
+    return hg_load_rlx(&h->span_bytes) + hg_load_rlx(&g->external) +
+           (int64_t)hg__meta_bytes(g->world->meta) + hg_load_rlx(&g->sched->stack_bytes_used);
 }
 
 bool hg__gc_refuse(struct hg_mutator *m, size_t size)
@@ -260,14 +267,16 @@ bool hg__gc_refuse(struct hg_mutator *m, size_t size)
     if (!g->hard_limit)
         return false;
     int64_t limit = g->pacer.config.memory_limit;
-    return (size > (size_t)INT64_MAX / 2 || limited_bytes(g) + (int64_t)size > limit) && limit != INT64_MAX;
+    return (size > (size_t)INT64_MAX / 2 || limited_bytes(g) + (int64_t)size > limit) &&
+           limit != INT64_MAX;
 }
 
 bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned tries, bool may_fail)
 {
     struct hg_gc *g = hg__gc_of(m->world);
     bool absurd = size > g->world->heap->size;
-    if (!absurd && tries < 2) { /* the second also gets what finalization of sweep has freed beside it */
+    if (!absurd && tries < 2) { /* the second also gets what finalization of sweep has freed beside
+                                 * it */
         hg__gc_wait(g, hg__gc_request(g));
         return true;
     }
@@ -275,7 +284,9 @@ bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned tries, bool ma
         return false;
     if (!absurd && g->out_of_memory != NULL && g->out_of_memory(g->user, size))
         return true;
-    hg__fatal("out of memory: %zu bytes wanted; heap %ld bytes in spans of %zu reserved; memory limit %ld%s", size,
-              (long)hg_load_rlx(&g->world->heap->span_bytes), g->world->heap->size, (long)g->pacer.config.memory_limit,
-              g->hard_limit ? " (hard)" : "");
+    hg__fatal(
+        "out of memory: %zu bytes wanted; heap %ld bytes in spans of %zu reserved; memory limit "
+        "%ld%s",
+        size, (long)hg_load_rlx(&g->world->heap->span_bytes), g->world->heap->size,
+        (long)g->pacer.config.memory_limit, g->hard_limit ? " (hard)" : "");
 }

@@ -1,14 +1,18 @@
 /* alloc.c: hg_alloc: the fast path, and the slow path on the scheduler stack.
  *
- * Fast path: the current mutator from one thread-local word (nothing in it switches, so the word cannot go stale), the
- * span class from size and layout, a slot from the cache, cleared, its layout id written, then published. It reads no
- * phase and no colour: a black mutator's free slots are marked when its word is taken (alloc/cache.c).
+ * Fast path: the current mutator from one thread-local word (nothing in it switches, so the word
+ * cannot go stale), the span class from size and layout, a slot from the cache, cleared, its layout
+ * id written, then published. It reads no phase and no colour: a black mutator's free slots are
+ * marked when its word is taken (alloc/cache.c).
  *
  * Slow path, in this order, on the scheduler stack:
  *   1. a safepoint: answers requests, gives the proc to others if it is asked to
- *   2. tells the collector what was handed out since the last time (hooks.allocated: trigger, slices, sweep, assist)
- *   3. refills, in the mutator's own generation; takes the slot, with no safepoint from the refill to the publication
- * If a hook parks the task, hg__on_scheduler returns with nothing done and the task begins again, on whatever proc.
+ *   2. tells the collector what was handed out since the last time (hooks.allocated: trigger,
+ *      slices, sweep, assist)
+ *   3. refills, in the mutator's own generation; takes the slot, with no safepoint from the refill
+ *      to the publication
+ * If a hook parks the task, hg__on_scheduler returns with nothing done and the task begins again,
+ * on whatever proc.
  */
 #include "runtime/mut/mut.h"
 #include <string.h>
@@ -24,7 +28,8 @@ struct request {
     void *result;
 };
 
-#define CLEAR_INLINE 128u /* larger slots are cleared by memset, out of the leaf function that the fast path is */
+/* larger slots are cleared by memset, out of the leaf function that the fast path is */
+#define CLEAR_INLINE 128u
 
 /* Slots are multiples of 16 bytes, and aligned to them. */
 static inline void clear_inline(uintptr_t p, size_t size)
@@ -42,9 +47,10 @@ static inline struct hg_layout_cache *layout_entry(struct hg_mutator *m, const h
     return &m->layouts[((uintptr_t)layout >> 5 ^ (uintptr_t)layout >> 11) % HG_LAYOUT_CACHE];
 }
 
-/* Takes, clears and publishes a slot; NULL: the cache is empty. No safepoint inside. `small`: of a slot of at most
- * CLEAR_INLINE bytes. */
-static inline void *take_slot(struct hg_cache_slot *s, enum hg_span_kind kind, uint16_t id, bool small)
+/* Takes, clears and publishes a slot; NULL: the cache is empty. No safepoint inside. `small`: of a
+ * slot of at most CLEAR_INLINE bytes. */
+static inline void *take_slot(struct hg_cache_slot *s, enum hg_span_kind kind, uint16_t id,
+                              bool small)
 {
     unsigned i;
     uintptr_t p = hg__cache_take(s, &i);
@@ -60,7 +66,8 @@ static inline void *take_slot(struct hg_cache_slot *s, enum hg_span_kind kind, u
     return (void *)p;
 }
 
-static inline struct hg_cache_slot *slot_of(struct hg_mutator *m, size_t size, enum hg_span_kind kind)
+static inline struct hg_cache_slot *slot_of(struct hg_mutator *m, size_t size,
+                                            enum hg_span_kind kind)
 {
     return &m->cache.slot[hg__span_class(hg__class_of(size), kind)];
 }
@@ -69,7 +76,8 @@ int64_t hg__alloc_account(struct hg_mutator *m)
 {
     int64_t bytes = m->cache.alloc_bytes;
     hg_store_rlx(&m->stats.alloc_bytes, hg_load_rlx(&m->stats.alloc_bytes) + (uint64_t)bytes);
-    hg_store_rlx(&m->stats.alloc_slots, hg_load_rlx(&m->stats.alloc_slots) + (uint64_t)m->cache.alloc_slots);
+    hg_store_rlx(&m->stats.alloc_slots,
+                 hg_load_rlx(&m->stats.alloc_slots) + (uint64_t)m->cache.alloc_slots);
     m->cache.alloc_bytes = m->cache.alloc_slots = 0;
     m->pending_alloc += bytes;
     return bytes;
@@ -79,7 +87,8 @@ static void resolve_layout(struct hg_mutator *m, struct request *r)
 {
     uintptr_t built_in = (uintptr_t)r->layout;
     if (built_in <= (uintptr_t)HG_REFS) {
-        r->kind = (enum hg_span_kind)built_in; /* HG_LEAF, HG_CONSERVATIVE, HG_REFS are numbered like the kinds */
+        r->kind = (enum hg_span_kind)built_in; /* HG_LEAF, HG_CONSERVATIVE, HG_REFS are numbered
+                                                * like the kinds */
         r->id = 0;
         return;
     }
@@ -120,7 +129,8 @@ static void small_slow(struct hg_mutator *m, struct request *r)
 
 #define HG_CLEAR_CHUNK ((size_t)256 << 10)
 
-/* A large object is cleared in chunks, with a safepoint after each; it is invisible until it is cleared. */
+/* A large object is cleared in chunks, with a safepoint after each; it is invisible until it is
+ * cleared. */
 static void large_slow(struct hg_mutator *m, struct request *r)
 {
     struct hg_heap *h = m->world->heap;
@@ -168,13 +178,15 @@ static void *alloc_on_scheduler(void *a, void *b)
     return NULL;
 }
 
-static __attribute__((noinline)) void *alloc_slow(size_t size, const hg_layout *layout, bool may_fail)
+static __attribute__((noinline)) void *alloc_slow(size_t size, const hg_layout *layout,
+                                                  bool may_fail)
 {
     struct request r = {.size = size, .layout = layout};
     unsigned tries = 0;
     while (r.result == NULL) {
         struct hg_mutator *m = hg__self();
-        HG_CHECK(m != NULL && m->stack != NULL, "hg_alloc: called outside of a task, or inside a blocking region");
+        HG_CHECK(m != NULL && m->stack != NULL,
+                 "hg_alloc: called outside of a task, or inside a blocking region");
         r.no_room = false;
         hg__on_scheduler(m, alloc_on_scheduler, &r);
         m = hg__self();
@@ -185,7 +197,8 @@ static __attribute__((noinline)) void *alloc_slow(size_t size, const hg_layout *
 }
 
 /* Sizes above CLEAR_INLINE. */
-static __attribute__((noinline)) void *alloc_medium(size_t size, const hg_layout *layout, bool may_fail)
+static __attribute__((noinline)) void *alloc_medium(size_t size, const hg_layout *layout,
+                                                    bool may_fail)
 {
     struct hg_mutator *m = hg__tls_mutator;
     void *p = NULL;
@@ -194,14 +207,16 @@ static __attribute__((noinline)) void *alloc_medium(size_t size, const hg_layout
             enum hg_span_kind kind = (enum hg_span_kind)(uintptr_t)layout;
             p = take_slot(slot_of(m, size, kind), kind, 0, false);
         } else if (layout_entry(m, layout)->layout == layout) {
-            p = take_slot(slot_of(m, size, HG_SPAN_DESCRIBED), HG_SPAN_DESCRIBED, layout_entry(m, layout)->id, false);
+            p = take_slot(slot_of(m, size, HG_SPAN_DESCRIBED), HG_SPAN_DESCRIBED,
+                          layout_entry(m, layout)->id, false);
         }
     }
     return hg_likely(p != NULL) ? p : alloc_slow(size, layout, may_fail);
 }
 
 /* A leaf function for small objects: nothing is called but in tail position. */
-static inline void *alloc_fast(struct hg_mutator *m, size_t size, const hg_layout *layout, bool may_fail)
+static inline void *alloc_fast(struct hg_mutator *m, size_t size, const hg_layout *layout,
+                               bool may_fail)
 {
     void *p;
     if (hg_unlikely(m == NULL || size > CLEAR_INLINE))
@@ -251,7 +266,4 @@ size_t hg_size_of(const void *ref)
     return o.base != 0 ? hg__object_size(hg__self()->world->heap, &o) : 0;
 }
 
-void *hg_base_of(const void *ref)
-{
-    return (void *)find_here(ref).base;
-}
+void *hg_base_of(const void *ref) { return (void *)find_here(ref).base; }

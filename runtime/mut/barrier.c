@@ -1,14 +1,17 @@
 /* barrier.c: what a store does while a cycle marks.
  *
- * While the phase is not OFF, a store into a reachable object first shades the old value of the slot (deletion barrier:
- * the snapshot's references stay protected), in ROOTS also the new one (insertion barrier: this mutator, or the one it
- * hands the object to, may not have had its SCAN). Then it stores with release. Shading comes before the store, so one
- * clean round ends marking (tests/model: XCHG shows why the other order needs two). In WEAK everything reachable is
- * marked and there is nothing to shade. What an ambiguous word (padding, a conservative slot) greys after the last clean
- * round is reachable by nobody; it is taken back at OFF, or its mark would survive without its children's.
+ * While the phase is not OFF, a store into a reachable object first shades the old value of the
+ * slot (deletion barrier: the snapshot's references stay protected), in ROOTS also the new one
+ * (insertion barrier: this mutator, or the one it hands the object to, may not have had its SCAN).
+ * Then it stores with release. Shading comes before the store, so one clean round ends marking
+ * (tests/model: XCHG shows why the other order needs two). In WEAK everything reachable is marked
+ * and there is nothing to shade. What an ambiguous word (padding, a conservative slot) greys after
+ * the last clean round is reachable by nobody; it is taken back at OFF, or its mark would survive
+ * without its children's.
  *
- * There is no safepoint between reading the phase and the old value, and the store. Nothing here waits; nothing here
- * needs more than a few hundred bytes of stack, or it goes to the scheduler stack (grey.c).
+ * There is no safepoint between reading the phase and the old value, and the store. Nothing here
+ * waits; nothing here needs more than a few hundred bytes of stack, or it goes to the scheduler
+ * stack (grey.c).
  */
 #include "runtime/mut/mut.h"
 #include "runtime/mut/sanitize.h"
@@ -35,7 +38,9 @@ void hg__shade(struct hg_mutator *m, uintptr_t ref)
 static struct hg_mutator *mutator_for(const char *what)
 {
     struct hg_mutator *m = hg__self();
-    HG_CHECK(m != NULL, "%s: called outside of a task, or inside a blocking region, while the collector marks", what);
+    HG_CHECK(m != NULL,
+             "%s: called outside of a task, or inside a blocking region, while the collector marks",
+             what);
     return m;
 }
 
@@ -45,7 +50,8 @@ static inline uintptr_t load_slot(const void *slot)
 }
 
 /* The barrier of one slot that is about to become `ref`. */
-static inline void before_store(struct hg_mutator *m, enum hg_phase phase, const void *slot, uintptr_t ref)
+static inline void before_store(struct hg_mutator *m, enum hg_phase phase, const void *slot,
+                                uintptr_t ref)
 {
     if (!hg__shades(phase))
         return;
@@ -76,7 +82,8 @@ bool hg_ref_cas(void *slot, void *expected, void *desired)
         if (phase == HG_PHASE_ROOTS)
             hg__shade(m, (uintptr_t)desired);
     }
-    return __atomic_compare_exchange_n((void **)slot, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return __atomic_compare_exchange_n((void **)slot, &expected, desired, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
 }
 
 void *hg_ref_swap(void *slot, void *ref)
@@ -108,7 +115,8 @@ void hg__shade_words(struct hg_mutator *m, const void *words, size_t n)
 
 #define HG_COPY_CHUNK 64 /* words between two safepoints of a bulk copy */
 
-/* Barrier for a chunk of n slots, then the copy; no safepoint in it. down: from the last word to the first. */
+/* Barrier for a chunk of n slots, then the copy; no safepoint in it. down: from the last word to
+ * the first. */
 static void copy_chunk(uintptr_t *dst, const uintptr_t *src, size_t n, bool down)
 {
     if (some_runtime_marks()) {
@@ -117,7 +125,8 @@ static void copy_chunk(uintptr_t *dst, const uintptr_t *src, size_t n, bool down
         for (size_t i = 0; i < n; i++)
             before_store(m, phase, dst + i, load_slot(src + i));
     }
-    __atomic_thread_fence(__ATOMIC_RELEASE); /* what the references point to, before the references */
+    __atomic_thread_fence(
+        __ATOMIC_RELEASE); /* what the references point to, before the references */
     for (size_t i = 0; i < n; i++) {
         size_t k = down ? n - 1 - i : i;
         __atomic_store_n(dst + k, load_slot(src + k), __ATOMIC_RELAXED);
@@ -142,7 +151,8 @@ void hg_refs_copy(void *dst, const void *src, size_t n)
 void hg_object_copy(void *dst, const void *src)
 {
     size_t to = hg_size_of(dst), from = hg_size_of(src);
-    HG_CHECK(to != 0 && from != 0, "hg_object_copy: %p or %p is no object of this runtime's heap", dst, src);
+    HG_CHECK(to != 0 && from != 0, "hg_object_copy: %p or %p is no object of this runtime's heap",
+             dst, src);
     hg_refs_copy(dst, src, (to < from ? to : from) / sizeof(uintptr_t));
 }
 

@@ -1,9 +1,11 @@
-/* ctx.c: switching between a task's stack and the scheduler stack, with what the sanitizers must be told.
+/* ctx.c: switching between a task's stack and the scheduler stack, with what the sanitizers must be
+ * told.
  *
- * A slow path always begins at the top of its thread's scheduler stack, so nothing is kept there between two calls: a
- * task that is suspended has left it, and hg__schedule starts afresh. AddressSanitizer learns of each switch through its
- * fiber calls (the scheduler stack's fake frames are dropped when it is left, as they are never returned to);
- * ThreadSanitizer has a fiber per task, made when the task first runs.
+ * A slow path always begins at the top of its thread's scheduler stack, so nothing is kept there
+ * between two calls: a task that is suspended has left it, and hg__schedule starts afresh.
+ * AddressSanitizer learns of each switch through its fiber calls (the scheduler stack's fake frames
+ * are dropped when it is left, as they are never returned to); ThreadSanitizer has a fiber per
+ * task, made when the task first runs.
  */
 #include "runtime/mut/mut.h"
 #include "runtime/mut/sanitize.h"
@@ -44,8 +46,9 @@ struct switched {
     void *b;
 };
 
-/* On the scheduler stack, for one call. If fn returns, the task goes on where it was. ThreadSanitizer must not see this
- * function itself: it would be entered on one fiber and left on the other. */
+/* On the scheduler stack, for one call. If fn returns, the task goes on where it was.
+ * ThreadSanitizer must not see this function itself: it would be entered on one fiber and left on
+ * the other. */
 __attribute__((no_sanitize("thread"))) static void *call_annotated(void *arg, void *unused)
 {
     struct switched call = *(struct switched *)arg;
@@ -61,7 +64,8 @@ void *hg__on_scheduler(struct hg_mutator *m, hg_ctx_fn fn, void *b)
 {
     struct hg_stack *s = m->stack;
     struct switched call = {m, fn, b};
-    hg__san_start(&s->sanitizer, (uintptr_t)m->sched_stack_lo, m->sched_stack_bytes, m->sched_fiber);
+    hg__san_start(&s->sanitizer, (uintptr_t)m->sched_stack_lo, m->sched_stack_bytes,
+                  m->sched_fiber);
     void *value = hg__ctx_call(&s->sp, m->sched_sp, call_annotated, &call, NULL);
     hg__switch_done(hg__self(), s);
     return value;

@@ -3,8 +3,9 @@
  * A suspended stack, from its sp upwards:
  *     +0  mxcsr (4 bytes), x87 control word (2), padding (2)
  *     +8  r15  +16 r14  +24 r13  +32 r12  +40 rbx  +48 rbp  +56 return address
- * Only what the ABI says a callee preserves is kept; everything that can hold a reference is on the stack before any
- * scan looks at it. CFI lets debuggers and unwinders walk from the scheduler stack into the task that called.
+ * Only what the ABI says a callee preserves is kept; everything that can hold a reference is on the
+ * stack before any scan looks at it. CFI lets debuggers and unwinders walk from the scheduler stack
+ * into the task that called.
  */
 #if defined(__x86_64__)
     .text
@@ -111,7 +112,7 @@ hg__ctx_resume:
     .cfi_adjust_cfa_offset -8
     popq %rbp
     .cfi_adjust_cfa_offset -8
-    popq %rcx                   /* an indirect jump: a return would miss the return predictor every time */
+    popq %rcx                   /* a jump: a return would miss the return predictor */
     .cfi_adjust_cfa_offset -8
     jmpq *%rcx
     .cfi_adjust_cfa_offset 64
@@ -134,7 +135,7 @@ hg__ctx_spill:
     .cfi_endproc
     .size hg__ctx_spill, . - hg__ctx_spill
 
-/* First code on a fresh stack: r12 = argument, r13 = entry. The chain of frames ends here: no return address. */
+/* First code on a fresh stack: r12 = argument, r13 = entry. The chain of frames ends here. */
     .globl hg__ctx_entry
     .hidden hg__ctx_entry
     .type hg__ctx_entry, @function

@@ -1,23 +1,21 @@
 /* grey.c: grey objects on their way from who shades to who traces.
  *
- * A mutator fills a buffer of its own; full ones go to the shared queue, as do partly filled ones when a FLUSH asks. The
- * queue never overflows: buffers come from the runtime's own memory and are recycled. One lock guards the two lists; it is
- * taken once per 510 objects.
+ * A mutator fills a buffer of its own; full ones go to the shared queue, as do partly filled ones
+ * when a FLUSH asks. The queue never overflows: buffers come from the runtime's own memory and are
+ * recycled. One lock guards the two lists; it is taken once per 510 objects.
  *
- * Note [QUIET]. Termination (gc/term.c) must not miss work on its way. `workers` counts threads that hold work taken
- * from the queue or scan a stack: a worker counts itself, bumps `activity`, and only then takes; it publishes what it
- * has left before it counts itself out. Every publication bumps `activity` before the buffer is in the list. So a
- * watcher that reads activity, sees workers == 0 and no full buffer, and later reads the same activity, knows that no
- * work moved in between. All seq_cst: these are stores and loads of different words in opposite orders.
+ * Note [QUIET]. Termination (gc/term.c) must not miss work on its way. `workers` counts threads
+ * that hold work taken from the queue or scan a stack: a worker counts itself, bumps `activity`,
+ * and only then takes; it publishes what it has left before it counts itself out. Every publication
+ * bumps `activity` before the buffer is in the list. So a watcher that reads activity, sees workers
+ * == 0 and no full buffer, and later reads the same activity, knows that no work moved in between.
+ * All seq_cst: these are stores and loads of different words in opposite orders.
  */
 #include "runtime/mut/mut.h"
 
 #define HG_GREY_KEEP 64 /* empty buffers kept between cycles */
 
-void hg__grey_init(struct hg_grey_queue *q)
-{
-    hg__lock_init(&q->lock, HG_RANK_GREY);
-}
+void hg__grey_init(struct hg_grey_queue *q) { hg__lock_init(&q->lock, HG_RANK_GREY); }
 
 struct hg_grey *hg__grey_empty(struct hg_world *w)
 {
@@ -86,10 +84,7 @@ static void unmark(struct hg_heap *h, struct hg_grey *g)
     }
 }
 
-void hg__grey_take_back(struct hg_mutator *m)
-{
-    unmark(m->world->heap, m->grey);
-}
+void hg__grey_take_back(struct hg_mutator *m) { unmark(m->world->heap, m->grey); }
 
 void hg__grey_take_back_shared(struct hg_world *w)
 {
@@ -120,7 +115,8 @@ static void *publish_and_push(void *a, void *b)
 
 void hg__grey_push_slow(struct hg_mutator *m, uintptr_t entry)
 {
-    /* A task's stack has no room for the memory allocator below: go to the scheduler stack, unless we are there. */
+    /* A task's stack has no room for the memory allocator below: go to the scheduler stack, unless
+     * we are there. */
     struct overflow o = {entry};
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     struct hg_stack *s = m->stack;

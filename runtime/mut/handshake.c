@@ -1,19 +1,23 @@
-/* handshake.c: the driver asks every mutator to do one small thing, one at a time, and sleeps until all have.
+/* handshake.c: the driver asks every mutator to do one small thing, one at a time, and sleeps until
+ * all have.
  *
  * How a request is made and answered:
- *   1. Under MUTATORS the driver stores the request, then the number of mutators (unanswered), then the new epoch. RESET
- *      opens the new sweep generation before the epoch, so whoever answers it finds it open. A mutator that has not
- *      answered yet goes on in its own generation, as black as before: the allocator takes the generation from the
- *      mutator, never from the heap (alloc/central.c), so a slow path needs no look at it.
- *   2. It raises HG_ATTENTION_HANDSHAKE in each attention word, then looks at each state once: a BLOCKED mutator is taken
- *      and answered for. A RUNNING one answers at its next safepoint, or when it blocks (it looks again after storing
- *      BLOCKED). So looking once is enough, and the driver never spins (tests/model/collector-handshake.pml).
- *   3. An answer: run the callback unless the stamp is this epoch's already, stamp, clear the bit, count down. The last
- *      one wakes the driver.
+ *   1. Under MUTATORS the driver stores the request, then the number of mutators (unanswered), then
+ *      the new epoch. RESET opens the new sweep generation before the epoch, so whoever answers it
+ *      finds it open. A mutator that has not answered yet goes on in its own generation, as black
+ *      as before: the allocator takes the generation from the mutator, never from the heap
+ *      (alloc/central.c), so a slow path needs no look at it.
+ *   2. It raises HG_ATTENTION_HANDSHAKE in each attention word, then looks at each state once: a
+ *      BLOCKED mutator is taken and answered for. A RUNNING one answers at its next safepoint, or
+ *      when it blocks (it looks again after storing BLOCKED). So looking once is enough, and the
+ *      driver never spins (tests/model/collector-handshake.pml).
+ *   3. An answer: run the callback unless the stamp is this epoch's already, stamp, clear the bit,
+ *      count down. The last one wakes the driver.
  * A callback runs exactly once per mutator and request, never while the mutator touches the heap.
  *
- * Orders: request and unanswered are published by the epoch's store (seq_cst); attention bits are raised after it, so
- * whoever sees its bit sees the request. Answers are acq_rel on `unanswered`: the driver sees all that callbacks wrote.
+ * Orders: request and unanswered are published by the epoch's store (seq_cst); attention bits are
+ * raised after it, so whoever sees its bit sees the request. Answers are acq_rel on `unanswered`:
+ * the driver sees all that callbacks wrote.
  */
 #include "runtime/mut/mut.h"
 
@@ -85,12 +89,14 @@ static void *poll_spilled(void *arg, uintptr_t sp)
         uint32_t epoch = hg_load_sc(&w->epoch);
         if (hg_load_rlx(&m->stamp) != epoch) {
             answer(m, epoch, true);
-            while (hg_load_acq(&w->hold) == epoch) /* HOLD; not the next one, which must be answered first */
+            while (hg_load_acq(&w->hold) == epoch) /* HOLD; not the next one, which must be answered
+                                                    * first */
                 hg__os_wait(&w->hold, epoch, INT64_MAX);
         }
-        /* The next request's epoch may be there already, and its bit be raised at any moment. Clearing may hit that
-         * bit: hence the look at the epoch after it (seq_cst, against epoch then bit). A request that is answered here
-         * before its bit is raised leaves the bit behind: then the next poll finds nothing to do and clears it. */
+        /* The next request's epoch may be there already, and its bit be raised at any moment.
+         * Clearing may hit that bit: hence the look at the epoch after it (seq_cst, against epoch
+         * then bit). A request that is answered here before its bit is raised leaves the bit
+         * behind: then the next poll finds nothing to do and clears it. */
         hg_and_sc(&m->attention, ~HG_ATTENTION_HANDSHAKE);
         if (hg_load_sc(&w->epoch) == epoch)
             return NULL;
@@ -114,10 +120,7 @@ static void *safepoint_on_scheduler(void *a, void *b)
     return NULL;
 }
 
-void hg__safepoint_slow(struct hg_mutator *m)
-{
-    hg__on_scheduler(m, safepoint_on_scheduler, NULL);
-}
+void hg__safepoint_slow(struct hg_mutator *m) { hg__on_scheduler(m, safepoint_on_scheduler, NULL); }
 
 void hg_safepoint(void)
 {
@@ -163,7 +166,8 @@ static void ask(struct hg_world *w, enum hg_request request)
     for (struct hg_list *l = w->mutators.next; l != &w->mutators; l = l->next)
         hg_or_sc(&hg_container_of(l, struct hg_mutator, link)->attention, HG_ATTENTION_HANDSHAKE);
     for (struct hg_list *l = w->mutators.next; l != &w->mutators; l = l->next)
-        answer_for_blocked(hg_container_of(l, struct hg_mutator, link), epoch, request == HG_REQ_HOLD);
+        answer_for_blocked(hg_container_of(l, struct hg_mutator, link), epoch,
+                           request == HG_REQ_HOLD);
     hg__unlock(&w->lock);
 }
 

@@ -4,9 +4,10 @@
  *   the owner    RUNNING -> BLOCKED -> RUNNING            (hg__mutator_block, _unblock)
  *   the driver   BLOCKED -> TAKEN -> BLOCKED              (handshake.c), under MUTATORS
  *   the monitor  (t, BLOCKED) -> (t + 1, BLOCKED)         (hg__mutator_hand_on)
- * An owner that comes back to another tick has lost the mutator. All swaps are seq_cst: a mutator that stores BLOCKED
- * then reads its attention word must not miss a request whose maker read its state as RUNNING (the store and the load
- * of two threads to two words, in opposite order; decisions on the sleeping driver in docs/design/collector.md).
+ * An owner that comes back to another tick has lost the mutator. All swaps are seq_cst: a mutator
+ * that stores BLOCKED then reads its attention word must not miss a request whose maker read its
+ * state as RUNNING (the store and the load of two threads to two words, in opposite order;
+ * decisions on the sleeping driver in docs/design/collector.md).
  */
 #include "runtime/mut/mut.h"
 #include <errno.h>
@@ -19,12 +20,10 @@ __attribute__((noinline)) struct hg_mutator *hg__self(void)
     return hg__tls_mutator;
 }
 
-__attribute__((noinline)) void hg__self_set(struct hg_mutator *m)
-{
-    hg__tls_mutator = m;
-}
+__attribute__((noinline)) void hg__self_set(struct hg_mutator *m) { hg__tls_mutator = m; }
 
-void hg__world_init(struct hg_world *w, struct hg_heap *heap, struct hg_layouts *layouts, struct hg_meta *meta)
+void hg__world_init(struct hg_world *w, struct hg_heap *heap, struct hg_layouts *layouts,
+                    struct hg_meta *meta)
 {
     w->heap = heap;
     w->layouts = layouts;
@@ -70,8 +69,8 @@ int hg__mutator_init(struct hg_mutator *m, struct hg_world *w)
     m->grey = hg__grey_empty(w);
     hg__lock(&w->lock);
     m->id = w->next_id++;
-    /* As if it had answered the last request, whose callbacks may still be under way elsewhere. Its colour is that of
-     * a mutator past it: black from SCAN to before RESET. */
+    /* As if it had answered the last request, whose callbacks may still be under way elsewhere. Its
+     * colour is that of a mutator past it: black from SCAN to before RESET. */
     hg_store_rlx(&m->stamp, hg_load_rlx(&w->epoch));
     m->black = w->black_between;
     m->gen = w->birth_gen;
@@ -105,7 +104,8 @@ uint32_t hg__mutator_block(struct hg_mutator *m)
     for (;;) {
         hg__poll(m);
         hg_store_sc(&m->state, blocked);
-        /* seq_cst: the request's maker raises the attention word, then reads the state. One of us sees the other. */
+        /* seq_cst: the request's maker raises the attention word, then reads the state. One of us
+         * sees the other. */
         if (!(hg_load_sc(&m->attention) & HG_ATTENTION_HANDSHAKE))
             return blocked;
         uint32_t expected = blocked;

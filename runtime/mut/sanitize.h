@@ -32,7 +32,8 @@
 #include <sanitizer/common_interface_defs.h>
 void *__asan_get_current_fake_stack(void);
 void *__asan_addr_is_in_fake_stack(void *fake_stack, void *addr, void **beg, void **end);
-/* Leaving for [lo, lo + bytes). save NULL: this stack is not returned to. fiber: ThreadSanitizer's. */
+/* Leaving for [lo, lo + bytes). save NULL: this stack is not returned to. fiber:
+ * ThreadSanitizer's. */
 static inline void hg__san_start(void **save, uintptr_t lo, size_t bytes, void *fiber)
 {
     (void)fiber;
@@ -48,7 +49,8 @@ void *__tsan_create_fiber(unsigned flags);
 void __tsan_destroy_fiber(void *fiber);
 void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 /* Not seen by ThreadSanitizer itself: entered on one fiber, left on the other. */
-__attribute__((no_sanitize("thread"))) static inline void hg__san_start(void **save, uintptr_t lo, size_t bytes, void *fiber)
+__attribute__((no_sanitize("thread"))) static inline void hg__san_start(void **save, uintptr_t lo,
+                                                                        size_t bytes, void *fiber)
 {
     (void)save;
     (void)lo;

@@ -14,9 +14,8 @@
 /* 1 GiB live and scanned at 1 MiB a GC-ms, ratio c: goal 2 GiB, hard limit 2.2 GiB. */
 static struct hg_pacer pacer(double c)
 {
-    struct hg_pacer_config config = {.gc_percent = 100,
-                                     .memory_limit = INT64_MAX,
-                                     .policy = {.kind = HG_POLICY_MAX, .n = 5}};
+    struct hg_pacer_config config = {
+        .gc_percent = 100, .memory_limit = INT64_MAX, .policy = {.kind = HG_POLICY_MAX, .n = 5}};
     struct hg_pacer_memory mem = {0};
     struct hg_pacer_cycle m = {.marked = 1024 * MIB,
                                .scanned_heap = 1024 * MIB,
@@ -242,8 +241,8 @@ static struct hg_pacer_progress random_progress(struct hg_rand *r)
 /* Whether the counts are in the range that is believed, and enough to be trusted fully. */
 static bool measured(const struct hg_pacer_progress *now)
 {
-    const int64_t counts[] = {now->heap_live,     now->scanned, now->assist_ns,
-                              now->background_ns, now->idle_ns, now->elapsed_ns,
+    const int64_t counts[] = {now->heap_live,       now->scanned, now->assist_ns,
+                              now->background_ns,   now->idle_ns, now->elapsed_ns,
                               now->alloc_since_mark};
 
     for (unsigned i = 0; i < sizeof counts / sizeof counts[0]; i++) {

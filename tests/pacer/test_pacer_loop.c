@@ -138,10 +138,7 @@ static bool limiter(struct loop *l, double cpu, double gc)
     return hg__pacer_limiter_update(&l->pacer, (int64_t)cpu, (int64_t)gc);
 }
 
-static double gc_time(const struct run *r)
-{
-    return r->assist_ns + r->background_ns + r->idle_ns;
-}
+static double gc_time(const struct run *r) { return r->assist_ns + r->background_ns + r->idle_ns; }
 
 /* Runs one cycle whose allocation rate is alloc_rate * noise, begun `late` bytes after its
  * trigger. */
@@ -233,8 +230,8 @@ Test(pacer_loop, averages_sit_on_the_edge_and_a_maximum_of_five_hedges)
     cr_expect_gt(pi.assist_cycles, 0.25);
     cr_expect_lt(five.assist_cycles, 0.5 * two.assist_cycles, "max:5 %g, max:2 %g",
                  five.assist_cycles, two.assist_cycles);
-    cr_expect_lt(five.assist_share, 0.4 * two.assist_share, "max:5 %g, max:2 %g",
-                 five.assist_share, two.assist_share);
+    cr_expect_lt(five.assist_share, 0.4 * two.assist_share, "max:5 %g, max:2 %g", five.assist_share,
+                 two.assist_share);
     cr_expect_lt(two.assist_share, mean.assist_share);
     cr_expect_lt(five.assist_share, 0.01, "max:5 %g", five.assist_share);
     cr_expect_lt(five.worst_over, 0.05, "max:5 lands at %g over the goal", five.worst_over);

@@ -55,8 +55,21 @@ Test(pacer_policy, names)
 Test(pacer_policy, bad_names_say_what_was_expected)
 {
     static const char *const bad[] = {
-        "",      "maximum", "ma",     "max:",   "max:0", "max:33",   "max:-1",  "max:5x",
-        "max: 5", ":5",     "pi:3",   "MAX:5",  "mean2", "max:5:5",  "max:4294967301",
+        "",
+        "maximum",
+        "ma",
+        "max:",
+        "max:0",
+        "max:33",
+        "max:-1",
+        "max:5x",
+        "max: 5",
+        ":5",
+        "pi:3",
+        "MAX:5",
+        "mean2",
+        "max:5:5",
+        "max:4294967301",
         "max:999999999999999999999999999999",
     };
     struct hg_policy_spec spec = {.kind = HG_POLICY_PI, .n = 77};

@@ -1,4 +1,5 @@
-/* test_ctx.c: the context switch: registers, floating point modes, values, migration between stacks. */
+/* test_ctx.c: the context switch: registers, floating point modes, values, migration between
+ * stacks. */
 #include "runtime/mut/mut.h"
 #include <criterion/criterion.h>
 #include <fenv.h>
@@ -15,7 +16,8 @@ static uintptr_t top(char *stack, size_t bytes)
 
 static void *add_one(void *a, void *b)
 {
-    cr_assert((char *)&a > here_stack && (char *)&a < here_stack + sizeof here_stack, "not on the other stack");
+    cr_assert((char *)&a > here_stack && (char *)&a < here_stack + sizeof here_stack,
+              "not on the other stack");
     return (void *)((uintptr_t)a + (uintptr_t)b);
 }
 
@@ -39,7 +41,8 @@ static void body(void *arg)
     uintptr_t sum = (uintptr_t)arg;
     double x = 1.5;
     for (;;) {
-        void *got = hg__ctx_call(&task_sp, top(here_stack, sizeof here_stack), to_main, NULL, (void *)sum);
+        void *got =
+            hg__ctx_call(&task_sp, top(here_stack, sizeof here_stack), to_main, NULL, (void *)sum);
         sum += (uintptr_t)got;
         x *= 2;
         if (x > 1e300)
@@ -55,7 +58,8 @@ static void *to_task(void *a, void *b)
 
 static uintptr_t resume_task(uintptr_t value)
 {
-    return (uintptr_t)hg__ctx_call(&main_sp, top(here_stack, sizeof here_stack), to_task, NULL, (void *)value);
+    return (uintptr_t)hg__ctx_call(&main_sp, top(here_stack, sizeof here_stack), to_task, NULL,
+                                   (void *)value);
 }
 
 Test(ctx, values_go_both_ways_and_registers_survive)

@@ -1,7 +1,8 @@
 /* test_mut.c: mutators, handshakes and the barrier, driven step by step on one thread.
  *
- * The mutators here are BLOCKED between the steps, so the driver answers for them inside hg__handshake, and a test says
- * exactly what happens in which order. The phase word is set by hand, as the driver would.
+ * The mutators here are BLOCKED between the steps, so the driver answers for them inside
+ * hg__handshake, and a test says exactly what happens in which order. The phase word is set by
+ * hand, as the driver would.
  */
 #include "runtime/mut/mut.h"
 #include "tests/support/test.h"
@@ -56,7 +57,8 @@ static char sched_stack[64 << 10] __attribute__((aligned(16)));
 
 static void set_up(void)
 {
-    struct hg_heap_config config = {.reserve_bytes = (size_t)256 << 20, .hugepages = HG_HUGEPAGES_NEVER};
+    struct hg_heap_config config = {.reserve_bytes = (size_t)256 << 20,
+                                    .hugepages = HG_HUGEPAGES_NEVER};
     meta = hg__meta_open();
     cr_assert_eq(hg__heap_open(&heap, meta, &config), 0);
     memset(&world, 0, sizeof world);
@@ -107,10 +109,7 @@ static uintptr_t *make(int i, const hg_layout *layout)
     return p;
 }
 
-static bool marked(const void *p)
-{
-    return hg__is_marked(heap, (uintptr_t)p);
-}
+static bool marked(const void *p) { return hg__is_marked(heap, (uintptr_t)p); }
 
 /* The whole cycle's handshakes up to black. */
 static void to_black(void)
@@ -147,7 +146,7 @@ Test(mut, off_shades_nothing)
     uintptr_t *holder = make(0, HG_REFS), *old = make(0, HG_LEAF), *new = make(0, HG_LEAF);
     hg_ref_store(&holder[0], old);
     hg_ref_store(&holder[0], new);
-    cr_assert_eq(holder[0], (uintptr_t)new);
+    cr_assert_eq(holder[0], (uintptr_t) new);
     cr_assert_not(marked(old));
     cr_assert_not(marked(new));
 }
@@ -207,7 +206,9 @@ Test(mut, every_way_to_overwrite_shades)
 Test(mut, copies_may_overlap_both_ways)
 {
     uint64_t seed = test_seed("copies_may_overlap_both_ways");
-    struct hg_rand { uint64_t s; } r = {seed};
+    struct hg_rand {
+        uint64_t s;
+    } r = {seed};
     hg__self_set(mut[0]);
     enum { N = 1000 };
     uintptr_t *a = hg_alloc(N * sizeof *a, HG_REFS), shadow[N];
@@ -229,7 +230,8 @@ Test(mut, white_before_scan_black_after_white_after_reset)
     cr_assert_not(marked(make(0, HG_LEAF)));
     phase(HG_PHASE_ROOTS);
     hg__handshake(&world, HG_REQ_NOP);
-    cr_assert_not(marked(make(0, HG_LEAF)), "white until its own SCAN, whatever the phase word says");
+    cr_assert_not(marked(make(0, HG_LEAF)),
+                  "white until its own SCAN, whatever the phase word says");
     hg__handshake(&world, HG_REQ_SCAN);
     phase(HG_PHASE_MARK);
     cr_assert(marked(make(0, HG_LEAF)));
@@ -369,7 +371,8 @@ Test(mut, handed_on_means_lost)
 
 Test(mut, blocking_answers_a_request_that_came_meanwhile)
 {
-    /* As if the driver had looked when it was still RUNNING: request, epoch and bit are there, nobody answers. */
+    /* As if the driver had looked when it was still RUNNING: request, epoch and bit are there,
+     * nobody answers. */
     hg_store_sc(&mut[0]->state, HG_MUT_RUNNING);
     hg_store_sc(&world.request, (uint32_t)HG_REQ_FLUSH);
     hg_store_sc(&world.unanswered, 1u);
