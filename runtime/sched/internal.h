@@ -1,4 +1,5 @@
-/* internal.h: what the files of sched/ share with each other and with nobody else. See sched.h for the structures.
+/* internal.h: what the files of sched/ share with each other and with nobody else. See sched.h for
+ * the structures.
  *
  * By file:
  *   proc.c     the loop, ready, idle procs          thread.c   OS threads, start, stop
@@ -13,9 +14,24 @@
 #include "runtime/sched/sched.h"
 
 #define HG_SLICE_TICKS_NS   INT64_C(10000000) /* a task that has run so long is asked to yield */
-#define HG_GLOBAL_ROUNDS    61u               /* every so many rounds the global queue comes first */
-#define HG_STACK_UNIT       ((size_t)4096)    /* of hg_tcb.pages */
+#define HG_GLOBAL_ROUNDS    61u            /* every so many rounds the global queue comes first */
+#define HG_STACK_UNIT       ((size_t)4096) /* of hg_tcb.pages */
 #define HG_PROC_STACK_BYTES ((size_t)256 << 10)
+
+struct hg_thread {
+    struct hg_sched *sched;
+    struct hg_proc *proc; /* what it runs; NULL: none. Writers: the owner, or who wakes it */
+    pthread_t handle;
+    uintptr_t sched_sp; /* top of its scheduler stack */
+    uintptr_t exit_sp;  /* resuming this ends the thread */
+    void *stack_lo;
+    size_t stack_bytes;
+    void *fiber, *sched_fiber; /* ThreadSanitizer's: the thread's own, and of its scheduler stack */
+    uint32_t fiber_uses;
+    _Atomic uint32_t wake; /* sleeps on it without a proc; waker: stores 1 (release) after proc */
+    void *alt_stack;       /* of the overflow reporter, or NULL */
+    struct hg_thread *next, *all_next; /* idle or retired list; all threads; SCHED */
+};
 
 /* ---- runq.c ---- */
 
@@ -52,7 +68,8 @@ static inline struct hg_tcb *hg__ring_get(struct hg_proc *p)
     while (head != tail) {
         struct hg_tcb *t = hg_load_rlx(&p->ring[head % HG_RUNQ]);
         if (hg_likely(hg_cas_acqrel(&p->head, &head, head + 1))) {
-            /* The one after it is cold in most programs: its control block is fetched while this one runs. */
+            /* The one after it is cold in most programs: its control block is fetched while this
+             * one runs. */
             if (tail - head > 1)
                 __builtin_prefetch(hg_load_rlx(&p->ring[(head + 1) % HG_RUNQ]));
             return t;
@@ -74,16 +91,19 @@ static inline struct hg_tcb *hg__runq_get(struct hg_proc *p, bool *inherit)
     }
     return hg_unlikely(p->sched->seed != 0) ? hg__ring_get_any(p) : hg__ring_get(p);
 }
-/* Owner of p, whose ring is empty: takes half of the victim's ring (one of them is returned), or its runnext. */
+/* Owner of p, whose ring is empty: takes half of the victim's ring (one of them is returned), or
+ * its runnext. */
 struct hg_tcb *hg__runq_steal(struct hg_proc *p, struct hg_proc *victim, bool next_too);
-/* Any thread: whether the ring or runnext hold something (a hint unless the caller is the owner). */
+/* Any thread: whether the ring or runnext hold something (a hint unless the caller is the
+ * owner). */
 static inline bool hg__runq_empty(const struct hg_proc *p)
 {
     return hg_load_acq(&p->head) == hg_load_acq(&p->tail) && hg_load_acq(&p->runnext) == NULL;
 }
 /* Any thread: a chain of n tasks, linked by next, to the tail of the global queue. */
 void hg__global_put(struct hg_sched *s, struct hg_tcb *first, struct hg_tcb *last, uint32_t n);
-/* Owner of p: the first of the global queue; batch: also p's share of the rest into its ring, which is empty. */
+/* Owner of p: the first of the global queue; batch: also p's share of the rest into its ring, which
+ * is empty. */
 struct hg_tcb *hg__global_get(struct hg_proc *p, bool batch);
 
 /* ---- proc.c ---- */
@@ -92,14 +112,16 @@ struct hg_tcb *hg__global_get(struct hg_proc *p, bool batch);
 void hg__wake_for_work(struct hg_sched *s);
 /* p has a new earliest timer: its thread must not oversleep it. */
 void hg__proc_kick(struct hg_proc *p);
-/* A task whose time slice is over leaves the running state: what is next in line is no longer preferred. Owner. */
+/* A task whose time slice is over leaves the running state: what is next in line is no longer
+ * preferred. Owner. */
 void hg__slice_end(struct hg_proc *p);
 /* Stamps a task that becomes runnable, for those who track waits. p: who made it so, or NULL. */
 void hg__track_ready(struct hg_tcb *t, struct hg_proc *p);
 
 /* ---- park.c ---- */
 
-/* On the scheduler stack: the running task leaves p, its registers saved; notes how deep its stack is. */
+/* On the scheduler stack: the running task leaves p, its registers saved; notes how deep its stack
+ * is. */
 struct hg_tcb *hg__task_off(struct hg_proc *p);
 
 /* ---- task.c, stack.c ---- */
@@ -112,15 +134,16 @@ static inline struct hg_mutator *hg__task_mutator(void)
 }
 /* Index of the pool for stacks of `bytes` (0: default), or -1: too large. */
 int hg__stack_class(const struct hg_sched *s, size_t bytes);
-/* A control block with its stack from pool `class`, or NULL. p: whose pool may be used, or NULL. On a scheduler stack or
- * a thread's own. The block belongs to the caller and is FREE. */
-struct hg_tcb *hg__stack_get(struct hg_sched *s, struct hg_proc *p, uint32_t class);
+/* A control block with its stack from `pool`, or NULL. p: whose pool may be used, or NULL. On
+ * a scheduler stack or a thread's own. The block belongs to the caller and is FREE. */
+struct hg_tcb *hg__stack_get(struct hg_sched *s, struct hg_proc *p, uint32_t pool);
 /* Back to its pool; state is FREE. */
 void hg__stack_put(struct hg_sched *s, struct hg_proc *p, struct hg_tcb *t);
-/* gccheck: makes the part of t's stack below `sp` read as zero, so that old words are not taken for references that the
- * marker should have seen (gc/verify.c). */
+/* gccheck: makes the part of t's stack below `sp` read as zero, so that old words are not taken for
+ * references that the marker should have seen (gc/verify.c). */
 void hg__stack_clear(struct hg_tcb *t, uintptr_t sp);
-/* AddressSanitizer: the frames of a task that ended, or is dropped, never returned. Else nothing. */
+/* AddressSanitizer: the frames of a task that ended, or is dropped, never returned. Else
+ * nothing. */
 void hg__stack_forget_frames(struct hg_tcb *t);
 /* A stack was found deeper than before. */
 void hg__stack_deepened(struct hg_tcb *t, uint32_t pages);
@@ -139,8 +162,8 @@ _Noreturn void hg__thread_idle(struct hg_thread *th);
 /* On th's scheduler stack: ends the thread. It owns no proc, or one that is BLOCKED. */
 _Noreturn void hg__thread_exit(struct hg_thread *th);
 
-/* ThreadSanitizer keeps the calls of each stack. Those of the scheduler stack never return, so now and then it gets a new
- * record. In the function that never returns itself. */
+/* ThreadSanitizer keeps the calls of each stack. Those of the scheduler stack never return, so now
+ * and then it gets a new record. In the function that never returns itself. */
 static inline __attribute__((always_inline)) void hg__thread_fresh_fiber(struct hg_thread *th)
 {
 #if HG_TSAN
@@ -158,9 +181,11 @@ static inline __attribute__((always_inline)) void hg__thread_fresh_fiber(struct 
 
 /* ---- region.c ---- */
 
-/* Monitor: gives p to another thread if it is (still) in a blocking region and there is a thread. True: done. */
+/* Monitor: gives p to another thread if it is (still) in a blocking region and there is a thread.
+ * True: done. */
 bool hg__region_hand_on(struct hg_proc *p);
-/* hg__sched_stop: the thread in t's region never comes back into the runtime. False: it is no longer in one. */
+/* hg__sched_stop: the thread in t's region never comes back into the runtime. False: it is no
+ * longer in one. */
 bool hg__region_abandon(struct hg_tcb *t);
 
 /* ---- monitor.c ---- */
@@ -170,13 +195,15 @@ enum hg_monitor_sleep { HG_MONITOR_AWAKE, HG_MONITOR_NAPS, HG_MONITOR_SLEEPS };
 /* Wakes the monitor if it sleeps at least as deep as `least`. */
 static inline void hg__monitor_poke(struct hg_sched *s, enum hg_monitor_sleep least)
 {
-    if (hg_load_sc(&s->monitor_wake) >= (uint32_t)least && hg_xchg_sc(&s->monitor_wake, 0u) != HG_MONITOR_AWAKE)
+    if (hg_load_sc(&s->monitor_wake) >= (uint32_t)least &&
+        hg_xchg_sc(&s->monitor_wake, 0u) != HG_MONITOR_AWAKE)
         hg__os_wake(&s->monitor_wake, 1);
 }
 
 /* ---- report.c ---- */
 
-/* A proc has gone idle as the last one: reports and ends the process if nothing can ever wake a task. */
+/* A proc has gone idle as the last one: reports and ends the process if nothing can ever wake a
+ * task. */
 void hg__deadlock_check(struct hg_sched *s);
 /* For each thread: an alternate signal stack, if the reporter is installed. */
 void hg__stack_report_thread(struct hg_thread *th);

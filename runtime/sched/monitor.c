@@ -1,13 +1,18 @@
-/* monitor.c: the monitor thread: sees to it that nothing waits for a task or a call that does not give way.
+/* monitor.c: the monitor thread: sees to it that nothing waits for a task or a call that does not
+ * give way.
  *
- * Every millisecond while anything runs, or every 20 us while a task is in a blocking region that still has its proc:
+ * Every millisecond while anything runs, or every 20 us while a task is in a blocking region that
+ * still has its proc:
  *   1. a proc that has run one time slice for 10 ms is asked to yield at its next safepoint
- *   2. a proc whose task is in a blocking region is handed on to another thread: after 20 us if there is work for it,
- *      else after 10 ms, as its timers need somebody
+ *   2. a proc whose task is in a blocking region is handed on to another thread: after 20 us if
+ *      there is work for it, else after 10 ms, as its timers need somebody
  *   3. where timers of a busy proc are late and another proc is idle, that one is woken to run them
  *   4. the collector's tick
- * While all procs are idle it slows down to 10 ms, and after half a second it sleeps until a proc leaves the idle list.
- * It runs no task, is no mutator, and what it reads of procs is a hint, but for the swaps in region.c.
+ * While all procs are idle it slows down to 10 ms, and after half a second it sleeps until a proc
+ * leaves the idle list.
+ *
+ * It runs no task, is no mutator, and what it reads of procs is a hint, but for the swaps in
+ * region.c.
  */
 #include "runtime/sched/internal.h"
 
@@ -15,7 +20,7 @@
 #define SLOW_TICK_NS   INT64_C(10000000)
 #define SLOW_ROUNDS    50 /* all idle for so many rounds: sleep */
 #define REGION_TICK_NS INT64_C(20000)
-#define REGION_ROUNDS  50 /* so many looks at 20 us; then every millisecond until something is handed on */
+#define REGION_ROUNDS  50 /* so many looks; then every millisecond until something happens */
 #define HAND_ON_NS     INT64_C(20000)
 #define HAND_ON_ANYWAY INT64_C(10000000)
 #define LATE_NS        INT64_C(100000)
@@ -23,7 +28,7 @@
 /* What the monitor remembers of a proc. */
 struct seen {
     uint32_t tick;
-    int64_t tick_at;        /* when the tick was seen first */
+    int64_t tick_at; /* when the tick was seen first */
     struct hg_tcb *region;
     uint64_t region_switches;
     int64_t region_at;
@@ -43,7 +48,8 @@ static void check_slice(struct hg_proc *p, struct seen *k, int64_t now)
 
 static bool work_for(struct hg_proc *p, int64_t now)
 {
-    return !hg__runq_empty(p) || hg_load_rlx(&p->sched->global_count) != 0 || hg_load_rlx(&p->timers.next) <= now;
+    return !hg__runq_empty(p) || hg_load_rlx(&p->sched->global_count) != 0 ||
+           hg_load_rlx(&p->timers.next) <= now;
 }
 
 /* A thread that can take a proc over goes to the idle threads by itself. */
@@ -54,7 +60,7 @@ static void provide_thread(struct hg_sched *s)
     hg__unlock(&s->lock);
     hg__threads_reap(s);
     if (need)
-        (void)hg__thread_new(s, NULL); /* when there is no thread to be had, the region keeps its proc */
+        (void)hg__thread_new(s, NULL); /* without one the region keeps its proc */
 }
 
 /* True: p's task is in a region that has not been handed on. *done: one was. */

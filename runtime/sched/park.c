@@ -2,24 +2,29 @@
  *
  * A park, in order:
  *   1. hg__park_begin takes a fresh ticket: wait = (ticket, NONE).
- *   2. The task puts wait records with the ticket where wakers find them, under the wakers' lock, and keeps the lock.
- *   3. hg__park goes to the scheduler stack, which saves the registers. There: the task leaves its proc, the deadline is
- *      armed, state becomes WAITING, and commit lets the lock go. From the first moment that a waker can win, the stack
- *      is complete; from commit on nothing of the task is touched here.
- *   4. A waker wins by swapping (ticket, NONE) for (ticket, why): exactly one does (S2). It makes the task ready, which
- *      waits for WAITING: the deadline may be due before this thread has got there.
- *   5. The proc that runs it next stops the deadline's timer. That takes the lock of the heap, under which timers of parks
- *      are fired, so no late timer can meet a later park.
+ *   2. The task puts wait records with the ticket where wakers find them, under the wakers' lock,
+ *      and keeps the lock.
+ *   3. hg__park goes to the scheduler stack, which saves the registers. There: the task leaves its
+ *      proc, the deadline is armed, state becomes WAITING, and commit lets the lock go. From the
+ *      first moment that a waker can win, the stack is complete; from commit on nothing of the task
+ *      is touched here.
+ *   4. A waker wins by swapping (ticket, NONE) for (ticket, why): exactly one does (S2). It makes
+ *      the task ready, which waits for WAITING: the deadline may be due before this thread has got
+ *      there.
+ *   5. The proc that runs it next stops the deadline's timer. That takes the lock of the heap,
+ *      under which timers of parks are fired, so no late timer can meet a later park.
  *
- * The arguments of commit may lie on the task's stack: they are read before the last lock is let go, and whoever resumes
- * the task by then (the deadline) must come past that lock before its frame goes away.
+ * The arguments of commit may lie on the task's stack: they are read before the last lock is let
+ * go, and whoever resumes the task by then (the deadline) must come past that lock before its frame
+ * goes away.
  */
 #include "runtime/sched/internal.h"
 
 uint64_t hg__park_begin(struct hg_tcb *t)
 {
     uint64_t ticket = (hg_load_rlx(&t->wait) >> 3) + 1;
-    hg_store_rlx(&t->wait, ticket << 3 | HG_WAKE_NONE); /* wakers get the ticket under their lock, or from a timer's */
+    /* Relaxed: wakers get the ticket under their lock, or under that of the timers. */
+    hg_store_rlx(&t->wait, ticket << 3 | HG_WAKE_NONE);
     return ticket;
 }
 
@@ -48,7 +53,8 @@ static void start_waiting(struct hg_proc *p, int64_t deadline, const char *where
         t->timed = 1;
         hg__timer_arm(p, &t->timer, deadline);
     }
-    /* Release: pairs with hg__ready's wait for WAITING. Where there is no commit, t may run elsewhere from here on. */
+    /* Release: pairs with hg__ready's wait for WAITING. Where there is no commit, t may run
+     * elsewhere from here on. */
     hg_store_rel(&t->state, HG_TASK_WAITING);
 }
 
@@ -68,17 +74,19 @@ static void *park_on_scheduler(void *m, void *b)
     hg__schedule(p);
 }
 
-enum hg_wake hg__park(struct hg_tcb *t, uint64_t ticket, int64_t deadline, void (*commit)(void *), void *arg,
-                      const char *where)
+enum hg_wake hg__park(struct hg_tcb *t, uint64_t ticket, int64_t deadline, void (*commit)(void *),
+                      void *arg, const char *where)
 {
     struct park k = {deadline, commit, arg, where};
     HG_ASSERT(t == hg__task_self() && hg_load_rlx(&t->wait) >> 3 == ticket);
     (void)ticket;
     hg__on_scheduler(hg__self(), park_on_scheduler, &k);
-    return (enum hg_wake)(hg_load_acq(&t->wait) & 7u); /* acquire: with the claim, whose winner may have written for us */
+    /* Acquire: pairs with the claim, before which the winner may have written for us. */
+    return (enum hg_wake)(hg_load_acq(&t->wait) & 7u);
 }
 
-_Noreturn void hg__park_from_scheduler(struct hg_proc *p, uint64_t ticket, int64_t deadline, const char *where)
+_Noreturn void hg__park_from_scheduler(struct hg_proc *p, uint64_t ticket, int64_t deadline,
+                                       const char *where)
 {
     HG_ASSERT(hg_load_rlx(&p->current->wait) >> 3 == ticket);
     (void)ticket;
@@ -108,8 +116,8 @@ _Noreturn void hg__yield_from_scheduler(struct hg_proc *p)
     hg__schedule(p);
 }
 
-/* To the end of the own ring, behind tasks whose timers are due. Nobody is woken: the ring holds no more tasks for others
- * than before, and what it held was offered when it came. */
+/* To the end of the own ring, behind tasks whose timers are due. Nobody is woken: the ring holds no
+ * more tasks for others than before, and what it held was offered when it came. */
 static void *yield_on_scheduler(void *m, void *b)
 {
     struct hg_proc *p = hg__proc_of(m);

@@ -1,30 +1,38 @@
-/* proc.c: the loop that every proc runs: find a task, run it; where tasks are made ready; how procs go idle and wake.
+/* proc.c: the loop that every proc runs: find a task, run it; where tasks are made ready; how procs
+ * go idle and wake.
  *
- * A round of the loop: answer the collector; background work that is due; timers that are due; then the next task from,
- * in this order, runnext, the own ring, the global queue (first of all every HG_GLOBAL_ROUNDS rounds), other procs. A proc
- * that finds nothing does background work as long as there is some, and then sleeps until its next timer.
+ * A round of the loop: answer the collector; background work that is due; timers that are due; then
+ * the next task from, in this order, runnext, the own ring, the global queue (first of all every
+ * HG_GLOBAL_ROUNDS rounds), other procs. A proc that finds nothing does background work as long as
+ * there is some, and then sleeps until its next timer.
  *
- * Looking elsewhere is called spinning. At most half of the busy procs spin at a time, and each for a few rounds over the
- * others only: enough to take over what has just been made ready, without burning processors.
+ * Looking elsewhere is called spinning. At most half of the busy procs spin at a time, and each for
+ * a few rounds over the others only: enough to take over what has just been made ready, without
+ * burning processors.
  *
- * Note [WAKE]. No proc sleeps while a task that it could run is waiting and nobody is on the way to it.
- *   Who makes work visible (W):   publish the work; fence; if an idle proc is listed and none is spinning, wake one
- *   Who goes idle (I):            stop spinning; fence; look everywhere; list itself as idle; fence; look everywhere;
- *                                 sleep
- * Both fences are seq_cst, so of two of them one comes first. If W's comes first, I's look after its own fence sees the
- * work. If I's comes first, W sees what I did before: I no longer spins, and I is listed: W wakes it. Where W does not
- * wake because another proc spins, that one has not stopped yet, and looks after its own fence; and a spinner that finds
- * some work and was the last to spin wakes another in its place, as there may be more. The count of spinners that a waker
- * has raised for a proc that turns out not to exist is taken back under SCHED, before any proc can list itself.
- * What is looked at: rings, runnext, the global queue, timers due on any proc, background work.
+ * Note [WAKE]. No proc sleeps while a task that it could run is waiting and nobody is on the way to
+ * it.
+ *   W, who makes work visible:  publish the work; fence; if an idle proc is listed and none is
+ *                               spinning, wake one
+ *   I, who goes idle:           stop spinning; fence; look everywhere; list itself as idle; fence;
+ *                               look everywhere; sleep
+ * Both fences are seq_cst, so of two of them one comes first. If W's comes first, I's look after
+ * its own fence sees the work. If I's comes first, W sees what I did before: I no longer spins, and
+ * I is listed: W wakes it. Where W does not wake because another proc spins, that one has not
+ * stopped yet, and looks after its own fence; and a spinner that finds some work and was the last
+ * to spin wakes another in its place, as there may be more. The count of spinners that a waker has
+ * raised for a proc that turns out not to exist is taken back under SCHED, before any proc can list
+ * itself. What is looked at: rings, runnext, the global queue, timers due on any proc, background
+ * work.
  *
- * A sleeping proc's timers are its own thread's business; those of a busy one are run by itself between tasks, or by
- * procs that spin, or by one that the monitor wakes because they are late.
+ * A sleeping proc's timers are its own thread's business; those of a busy one are run by itself
+ * between tasks, or by procs that spin, or by one that the monitor wakes because they are late.
  */
 #include "runtime/sched/internal.h"
 
-/* States of hg_proc.wake. The thread stores AWAKE before it lists itself and swaps it for ASLEEP before it sleeps; who
- * takes it out of the list swaps in WOKEN, and makes the system call only if it found ASLEEP. */
+/* States of hg_proc.wake. The thread stores AWAKE before it lists itself and swaps it for ASLEEP
+ * before it sleeps; who takes it out of the list swaps in WOKEN, and makes the system call only if
+ * it found ASLEEP. */
 enum hg_proc_wake { AWAKE, ASLEEP, WOKEN };
 
 #define SPIN_ROUNDS   4
@@ -60,7 +68,8 @@ static bool idle_remove_locked(struct hg_proc *p)
     return true;
 }
 
-/* p was just taken out of the idle list by the caller. Acquire-release: p sees what the waker wrote. */
+/* p was just taken out of the idle list by the caller. Acquire-release: p sees what the waker
+ * wrote. */
 static void wake_thread(struct hg_proc *p)
 {
     if (hg_xchg_acqrel(&p->wake, (uint32_t)WOKEN) == ASLEEP)
@@ -128,7 +137,8 @@ void hg__track_ready(struct hg_tcb *t, struct hg_proc *p)
 void hg__ready(struct hg_tcb *t, bool next)
 {
     struct hg_sched *s = t->sched;
-    /* Its park may have been won before its old proc is done with it (acquire: pairs with park.c's last store). */
+    /* Its park may have been won before its old proc is done with it (acquire: pairs with park.c's
+     * last store). */
     while (hg_unlikely(hg_load_acq(&t->state) != HG_TASK_WAITING))
         hg_cpu_relax();
     struct hg_mutator *m = hg__self();
@@ -145,7 +155,7 @@ void hg__ready(struct hg_tcb *t, bool next)
     if (s->nprocs > 1)
         hg__wake_for_work(s);
     if (hg_unlikely(s->seed != 0) && hg_rand_below(&p->rand, 8) == 0)
-        hg_or_rlx(&p->mut.attention, HG_ATTENTION_YIELD); /* the running task yields for no reason */
+        hg_or_rlx(&p->mut.attention, HG_ATTENTION_YIELD); /* yield for no reason */
 }
 
 /* ---- looking for a task ---- */
@@ -235,7 +245,8 @@ static void found_while_spinning(struct hg_proc *p)
         hg__wake_for_work(p->sched);
 }
 
-/* Another proc's task, or NULL. A proc that spun and found nothing has stopped spinning and looked once more. */
+/* Another proc's task, or NULL. A proc that spun and found nothing has stopped spinning and looked
+ * once more. */
 static struct hg_tcb *find_elsewhere(struct hg_proc *p)
 {
     struct hg_sched *s = p->sched;
@@ -307,7 +318,8 @@ static void sleep_idle(struct hg_proc *p, int64_t deadline)
 
 static void wait_near(struct hg_proc *p, int64_t deadline)
 {
-    while (hg_load_rlx(&p->wake) == AWAKE && !(hg_load_rlx(&p->mut.attention) & HG_ATTENTION_HANDSHAKE)) {
+    while (hg_load_rlx(&p->wake) == AWAKE &&
+           !(hg_load_rlx(&p->mut.attention) & HG_ATTENTION_HANDSHAKE)) {
         if (hg__os_now() >= deadline)
             return;
         hg_cpu_relax();
@@ -376,8 +388,9 @@ static struct hg_tcb *find_task(struct hg_proc *p, int64_t now, bool *inherit)
     return NULL;
 }
 
-/* A task that may not run now: its stack is being looked at, or is scanned in several turns. It goes to the end of the
- * line; if it is alone there, this proc works for the collector meanwhile, or takes a breath. */
+/* A task that may not run now: its stack is being looked at, or is scanned in several turns. It
+ * goes to the end of the line; if it is alone there, this proc works for the collector meanwhile,
+ * or takes a breath. */
 static void put_back(struct hg_proc *p, struct hg_tcb *t)
 {
     struct hg_sched *s = p->sched;

@@ -1,33 +1,40 @@
-/* region.c: blocking regions: a task blocks its OS thread in the kernel, and its proc goes to other tasks.
+/* region.c: blocking regions: a task blocks its OS thread in the kernel, and its proc goes to other
+ * tasks.
  *
- * hg_block_enter saves the registers that the caller's frames may have left references in to the control block. Then the
- * mutator is BLOCKED. What the collector looks at: these registers, and the stack from the pointer up that was saved on the
- * way. That is a little below the caller's frame, so it includes words that the region's own calls overwrite meanwhile;
- * they hold no reference that is not also in the registers or above, as the region does not touch the heap. The thread goes
- * on in the task's own code, without being a mutator: a call into the runtime finds no current mutator, and says so.
+ * hg_block_enter saves the registers that the caller's frames may have left references in to the
+ * control block. Then the mutator is BLOCKED. What the collector looks at: these registers, and the
+ * stack from the pointer up that was saved on the way. That is a little below the caller's frame,
+ * so it includes words that the region's own calls overwrite meanwhile; they hold no reference that
+ * is not also in the registers or above, as the region does not touch the heap. The thread goes on
+ * in the task's own code, without being a mutator: a call into the runtime finds no current
+ * mutator, and says so.
  *
- * If the region is short its thread takes the mutator back in hg_block_leave. If the monitor was faster (hg__region_hand_on),
- * the proc runs on another thread; this one has only the task. It leaves the task's stack, queues the task, and joins the
- * idle threads. The task is then run like any other, with the scan at switch-in that this takes.
+ * If the region is short its thread takes the mutator back in hg_block_leave. If the monitor was
+ * faster (hg__region_hand_on), the proc runs on another thread; this one has only the task. It
+ * leaves the task's stack, queues the task, and joins the idle threads. The task is then run like
+ * any other, with the scan at switch-in that this takes.
  *
- * Races on a proc in a region: thread (BLOCKED to RUNNING), driver (BLOCKED to TAKEN and back, under MUTATORS), monitor
- * (tick + 1, under MUTATORS and SCHED). MUTATORS, so that the driver never finds a handed-on mutator that still names the
- * task's stack as its own. SCHED, so that the proc cannot leave its region and go idle (which takes SCHED) between the
- * look at `region` and the swap: an idle proc is BLOCKED too, but not to be handed on.
+ * Races on a proc in a region: thread (BLOCKED to RUNNING), driver (BLOCKED to TAKEN and back,
+ * under MUTATORS), monitor (tick + 1, under MUTATORS and SCHED). MUTATORS, so that the driver never
+ * finds a handed-on mutator that still names the task's stack as its own. SCHED, so that the proc
+ * cannot leave its region and go idle (which takes SCHED) between the look at `region` and the
+ * swap: an idle proc is BLOCKED too, but not to be handed on.
  *
- * Races on the task's state: thread (REGION to RUNNING) and hg__sched_stop (REGION to FREE: given up), by
- * compare-and-swap. A marker that claims the stack at the moment when it is left reads either stack pointer: what lies
- * between the two holds no other reference, either.
+ * Races on the task's state: thread (REGION to RUNNING) and hg__sched_stop (REGION to FREE: given
+ * up), by compare-and-swap. A marker that claims the stack at the moment when it is left reads
+ * either stack pointer: what lies between the two holds no other reference, either.
  */
 #include "runtime/sched/internal.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* The task whose region this thread is in; no other state leads there, as the thread runs no proc meanwhile. */
+/* The task whose region this thread is in; no other state leads there, as the thread runs no proc
+ * meanwhile. */
 static _Thread_local struct hg_tcb *region_task __attribute__((tls_model("initial-exec")));
 
-/* Not inlined, like hg__self: no address of a thread-local is kept over a switch to another thread. */
+/* Not inlined, like hg__self: no address of a thread-local is kept over a switch to another
+ * thread. */
 __attribute__((noinline)) static struct hg_tcb *exchange_region(struct hg_tcb *t)
 {
     struct hg_tcb *old = region_task;
@@ -72,8 +79,8 @@ __attribute__((used, visibility("hidden"))) void hg__region_enter(const uintptr_
     exchange_region(t);
 }
 
-/* hg_block_enter: hands over its caller's callee-saved registers as they are. In assembly, since a C function may have
- * put them elsewhere by the time it could look. */
+/* hg_block_enter: hands over its caller's callee-saved registers as they are. In assembly, since a
+ * C function may have put them elsewhere by the time it could look. */
 #if defined(__x86_64__)
 __asm__(".text\n"
         ".p2align 4\n"
@@ -130,7 +137,8 @@ __asm__(".text\n"
 
 /* ---- leaving ---- */
 
-/* On the thread's scheduler stack, without a proc: the task's registers are saved, others may have it. */
+/* On the thread's scheduler stack, without a proc: the task's registers are saved, others may have
+ * it. */
 static void *queue_and_idle(void *a, void *b)
 {
     struct hg_thread *th = a;
@@ -164,8 +172,8 @@ static void *yield_unscanned(void *m, void *b)
     hg__yield_from_scheduler(hg__proc_of(m));
 }
 
-/* The mutator is taken back. A SCAN that came meanwhile may have left a deep stack for later: then it is scanned as at
- * any switch-in. */
+/* The mutator is taken back. A SCAN that came meanwhile may have left a deep stack for later: then
+ * it is scanned as at any switch-in. */
 static void leave_with_proc(struct hg_mutator *m, struct hg_tcb *t)
 {
     struct hg_proc *p = hg__proc_of(m);
@@ -204,8 +212,8 @@ bool hg__region_hand_on(struct hg_proc *p)
     hg__lock(&s->world->lock);
     hg__lock(&s->lock);
     uint32_t word = hg_load_sc(&m->state);
-    if (s->idle_threads != NULL && hg_load_acq(&p->region) != NULL && HG_MUT_STATE(word) == HG_MUT_BLOCKED &&
-        hg__mutator_hand_on(m, word)) {
+    if (s->idle_threads != NULL && hg_load_acq(&p->region) != NULL &&
+        HG_MUT_STATE(word) == HG_MUT_BLOCKED && hg__mutator_hand_on(m, word)) {
         th = s->idle_threads;
         s->idle_threads = th->next;
         s->idle_thread_count--;

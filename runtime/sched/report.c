@@ -1,16 +1,20 @@
-/* report.c: what the scheduler says about its tasks: the dump, the deadlock report, the stack overflow reporter.
+/* report.c: what the scheduler says about its tasks: the dump, the deadlock report, the stack
+ * overflow reporter.
  *
- * The dump reads control blocks beside their owners: they are never freed while the scheduler lives, so it is safe, and
- * what it says of a task that moves on meanwhile may be out of date or mixed.
+ * The dump reads control blocks beside their owners: they are never freed while the scheduler
+ * lives, so it is safe, and what it says of a task that moves on meanwhile may be out of date or
+ * mixed.
  *
- * The deadlock report must never be wrong. It is made under SCHED with every proc in the idle list: nobody runs a task,
- * steals, or fires a timer then, and nobody can be woken, as that takes SCHED too. What could still make a task ready is
- * looked for one by one: a queue, an armed timer, a blocking region (counted until its task is in the queue), the collector
- * (outside_waits). Only hg_run programs ask for it: with other threads in the process, a post may come at any time.
+ * The deadlock report must never be wrong. It is made under SCHED with every proc in the idle list:
+ * nobody runs a task, steals, or fires a timer then, and nobody can be woken, as that takes SCHED
+ * too. What could still make a task ready is looked for one by one: a queue, an armed timer, a
+ * blocking region (counted until its task is in the queue), the collector (outside_waits). Only
+ * hg_run programs ask for it: with other threads in the process, a post may come at any time.
  *
- * The overflow reporter is a handler for SIGSEGV and SIGBUS on an alternate stack, since the task's own has no room left.
- * A fault at the running task's guard, or between the guard and where a frame of up to 1 MiB would have ended, is an
- * overflow; every other one is handed to the handler that was there before.
+ * The overflow reporter is a handler for SIGSEGV and SIGBUS on an alternate stack, since the task's
+ * own has no room left. A fault at the running task's guard, or between the guard and where a frame
+ * of up to 1 MiB would have ended, is an overflow; every other one is handed to the handler that
+ * was there before.
  */
 #include "runtime/sched/internal.h"
 
@@ -45,7 +49,8 @@ static void list_tasks(struct hg_sched *s, uint64_t most)
         const char *what = describe(t);
         if (what == NULL)
             continue;
-        hg__warn("task %lu%s%.31s: %s", (unsigned long)t->id, t->name[0] != 0 ? " " : "", t->name, what);
+        hg__warn("task %lu%s%.31s: %s", (unsigned long)t->id, t->name[0] != 0 ? " " : "", t->name,
+                 what);
         listed++;
     }
     uint64_t living = hg__sched_tasks(s);
@@ -68,8 +73,10 @@ static bool nothing_can_wake_locked(struct hg_sched *s)
     HG_ASSERT_HELD(&s->lock);
     if (hg_load_rlx(&s->idle_count) != (uint32_t)s->nprocs || s->global_head != NULL)
         return false;
-    /* Acquire: a task that has left its region was queued before the count went down, and a queued one is seen here. */
-    if (hg_load_acq(&s->regions) != 0 || hg_load_acq(&s->outside_waits) != 0 || hg_load_rlx(&s->stopping) != 0)
+    /* Acquire: a task that has left its region was queued before the count went down, and a queued
+     * one is seen here. */
+    if (hg_load_acq(&s->regions) != 0 || hg_load_acq(&s->outside_waits) != 0 ||
+        hg_load_rlx(&s->stopping) != 0)
         return false;
     for (int i = 0; i < s->nprocs; i++) {
         const struct hg_proc *p = s->procs[i];
@@ -103,7 +110,7 @@ static const struct hg_tcb *overflowed(uintptr_t at)
 {
     const struct hg_mutator *m = hg__tls_mutator;
     const struct hg_tcb *t = m != NULL ? ((const struct hg_proc *)(const void *)m)->current : NULL;
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0); /* on the alternate stack, so not the task's */
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0); /* on the alternate stack: no task's */
     if (t == NULL || (here >= t->stack.lo && here < t->stack.hi))
         return NULL;
     return at < t->stack.lo && t->stack.lo - at <= LARGE_FRAME ? t : NULL;
@@ -136,7 +143,8 @@ int hg__stack_report_install(void)
         return 0;
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
-    if (sigaction(SIGSEGV, &action, &before_segv) != 0 || sigaction(SIGBUS, &action, &before_bus) != 0)
+    if (sigaction(SIGSEGV, &action, &before_segv) != 0 ||
+        sigaction(SIGBUS, &action, &before_bus) != 0)
         return -errno;
     return 0;
 }

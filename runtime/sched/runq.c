@@ -1,20 +1,25 @@
 /* runq.c: where runnable tasks wait: a ring and a runnext slot per proc, and the global queue.
  *
- * Ring: tail - head tasks, entry i at ring[i % HG_RUNQ]. Only the owner pushes (at the tail); the owner and thieves take
- * from the head. head and tail only grow, and wrap around together.
- *   R1  tail is written by the owner alone, after the entry (release); thieves load it (acquire) before the entry
- *   R2  head moves by compare-and-swap (acq_rel): who moves it from h to h + n owns entries h..h+n-1, which it has read
- *       before. The owner overwrites an entry only after it has seen head (acquire) pass it, so after it was read
- * runnext holds the task made ready last on this proc: it runs next and inherits the time slice, so that two tasks that
- * hand over to each other stay on one proc and cannot hold the others back for longer than a slice. Exchanged atomically,
- * as thieves take it too, but only when there is nothing else and the owner had time to run it.
+ * Ring: tail - head tasks, entry i at ring[i % HG_RUNQ]. Only the owner pushes (at the tail); the
+ * owner and thieves take from the head. head and tail only grow, and wrap around together.
+ *   R1  tail is written by the owner alone, after the entry (release); thieves load it (acquire)
+ *       before the entry
+ *   R2  head moves by compare-and-swap (acq_rel): who moves it from h to h + n owns entries
+ *       h..h+n-1, which it has read before. The owner overwrites an entry only after it has seen
+ *       head (acquire) pass it, so after it was read
+ * runnext holds the task made ready last on this proc: it runs next and inherits the time slice, so
+ * that two tasks that hand over to each other stay on one proc and cannot hold the others back for
+ * longer than a slice. Exchanged atomically, as thieves take it too, but only when there is nothing
+ * else and the owner had time to run it.
  *
- * The global queue is a list under SCHED. It takes what a full ring spills, tasks made ready by threads that are no proc,
- * and tasks whose slice was over; everyone looks at it when out of work, and first every HG_GLOBAL_ROUNDS rounds.
+ * The global queue is a list under SCHED. It takes what a full ring spills, tasks made ready by
+ * threads that are no proc, and tasks whose slice was over; everyone looks at it when out of work,
+ * and first every HG_GLOBAL_ROUNDS rounds.
  */
 #include "runtime/sched/internal.h"
 
-/* The ring is full: its older half and t go to the global queue. False: a thief was faster, there is room now. */
+/* The ring is full: its older half and t go to the global queue. False: a thief was faster, there
+ * is room now. */
 static bool spill(struct hg_proc *p, struct hg_tcb *t, uint32_t head)
 {
     struct hg_tcb *taken[HG_RUNQ / 2 + 1];
@@ -42,7 +47,8 @@ void hg__runq_put_full(struct hg_proc *p, struct hg_tcb *t)
     }
 }
 
-/* With a seed: turns the ring by up to three places, so that any of the first four may come first. */
+/* With a seed: turns the ring by up to three places, so that any of the first four may come
+ * first. */
 struct hg_tcb *hg__ring_get_any(struct hg_proc *p)
 {
     struct hg_tcb *t = hg__ring_get(p);

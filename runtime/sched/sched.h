@@ -1,19 +1,28 @@
 /* sched.h: tasks on procs on OS threads.
  *
- *   task    a green thread: a stack with its control block (struct hg_tcb) at the top. Never moves, is recycled.
- *   proc    the right to run tasks; a mutator; owns a run queue and a timer heap. GOMAXPROCS of them.
- *   thread  an OS thread. Runs a proc's loop on its own pthread stack, the scheduler stack; without a proc it sleeps.
+ *   task    a green thread: a stack with its control block (struct hg_tcb) at the top. Never moves,
+ *           is recycled.
+ *   proc    the right to run tasks; a mutator; owns a run queue and a timer heap. GOMAXPROCS of
+ *   them. thread  an OS thread. Runs a proc's loop on its own pthread stack, the scheduler stack;
+ *   without a
+ *           proc it sleeps.
  *
- * A switch: the task calls hg__on_scheduler(m, fn, arg); fn puts the task where it belongs (a wait queue, a run queue)
- * on the scheduler stack, when its registers are already saved, and ends in hg__schedule, which resumes another task.
+ * A switch: the task calls hg__on_scheduler(m, fn, arg); fn puts the task where it belongs (a wait
+ * queue, a run queue) on the scheduler stack, when its registers are already saved, and ends in
+ * hg__schedule, which resumes another task.
  *
  * Central invariants:
- *   S1  a task is in at most one place: running on a proc, in one run queue, waiting, in a blocking region, or dead
- *   S2  a park is won by exactly one waker (hg__park_claim), and the winner makes the task ready once
- *   S3  nothing that could wake a task is published before its registers are saved: wait records are enqueued under
- *       the lock that the park's commit function lets go on the scheduler stack; timers are armed in the commit
- *   S4  a proc polls after it has taken a task from a queue and before it runs it; a black proc then scans the task's
- *       stack unless it was scanned in this cycle (hook switch_in)
+ *   S1  a task is in at most one place: running on a proc, in one run queue, waiting, in a blocking
+ *       region, or dead
+ *   S2  a park is won by exactly one waker (hg__park_claim), and the winner makes the task ready
+ *       once
+ *   S3  nothing that could wake a task is published before its registers are saved: wait records
+ *       are enqueued under the lock that the park's commit function lets go on the scheduler stack;
+ *       timers are armed there as well
+ *   S4  a proc polls after it has taken a task from a queue and before it runs it; a black proc
+ *       then scans the task's stack unless it was scanned in this cycle (hook switch_in)
+ *
+ * docs/design/scheduler.md describes the module as a whole.
  */
 #ifndef HG_RUNTIME_SCHED_SCHED_H
 #define HG_RUNTIME_SCHED_SCHED_H
@@ -34,19 +43,24 @@ enum hg_task_state {
 /* Why a park ended; the waker that wins gives it. */
 enum hg_wake { HG_WAKE_NONE, HG_WAKE_VALUE, HG_WAKE_CLOSED, HG_WAKE_TIMEOUT, HG_WAKE_CANCEL };
 
-/* A timer of the runtime: lives in its owner's memory; owner: the heap (TIMERS lock) of the proc it is armed on. */
+/* A timer of the runtime: lives in its owner's memory. Its owner is the heap that holds it (TIMERS
+ * lock of the proc it is armed on). */
 struct hg_timer_node {
-    /* Under no lock, on a scheduler stack; must not block. NULL: the deadline of a task's park (struct hg_tcb.timer). */
+    /* Under no lock, on a scheduler stack; must not block. NULL: the deadline of a task's park
+     * (struct hg_tcb.timer). */
     void (*fire)(struct hg_timer_node *t, int64_t now);
-    struct hg_proc *_Atomic home;  /* proc whose heap holds it; NULL: not armed. Writers: under that heap's lock */
-    uint32_t index;                /* in the heap; that lock */
+    /* The proc whose heap holds it; NULL: not armed. Writers: under that heap's lock. */
+    struct hg_proc *_Atomic home;
+    uint32_t index; /* in the heap; that lock */
 };
 
 struct hg_proc;
-struct hg_thread;
+struct hg_thread; /* internal.h */
+struct hg_slab;   /* stack.c */
 struct hg_sched;
 
-/* Callee-saved registers that hg_block_enter keeps, as they may be the only holders of references. */
+/* Callee-saved registers that hg_block_enter keeps, as they may be the only holders of
+ * references. */
 #if defined(__x86_64__)
 #define HG_REGION_REGS 6
 #else
@@ -55,44 +69,49 @@ struct hg_sched;
 
 /* The order of fields is by cache line: the first two lines are all that a switch touches. */
 struct hg_tcb {
-    struct hg_stack stack;          /* first */
-    _Atomic uint16_t state;         /* enum hg_task_state; writer: the owner */
-    _Atomic uint16_t pages;         /* most units of 4 KiB in use at a switch since the last trim; writers: owner, trimmer */
-    uint32_t timed;                 /* the park under way has armed `timer`; owner */
-    struct hg_tcb *next;            /* link of the one queue that holds it */
-    /* The park under way: ticket * 8 + enum hg_wake; a waker wins by cas from (ticket, NONE). Never reset: tickets of an
-     * earlier task in this control block must not match. */
+    struct hg_stack stack;  /* first */
+    _Atomic uint16_t state; /* enum hg_task_state; writer: the owner */
+    /* Most units of 4 KiB that were in use at a switch since the last trim. Writers: owner,
+     * trimmer. */
+    _Atomic uint16_t pages;
+    uint32_t timed;      /* the park under way has armed `timer`; owner */
+    struct hg_tcb *next; /* link of the one queue that holds it */
+    /* The park under way: ticket * 8 + enum hg_wake; a waker wins by cas from (ticket, NONE). Never
+     * reset: tickets of an earlier task in this control block must not match. */
     _Atomic uint64_t wait;
-    void *wait_winner;              /* the wait record whose waker won; written by the winner before it readies */
+    void
+        *wait_winner; /* the wait record whose waker won; written by the winner before it readies */
 
-    struct hg_timer_node timer;     /* deadline of the park, or the sleep */
-    const char *why;                /* where it waits, for reports; static string */
-    int64_t since;                  /* runnable since (track_waits); owner */
-    struct hg_proc *proc;           /* REGION: where it came from; RUNNABLE (track_waits): who made it ready, or NULL */
-    int64_t proc_mark_ns;           /* that proc's marking time when it became runnable (blame) */
+    struct hg_timer_node timer; /* deadline of the park, or the sleep */
+    const char *why;            /* where it waits, for reports; static string */
+    int64_t since;              /* runnable since (track_waits); owner */
+    /* REGION: the proc it came from. RUNNABLE (track_waits): who made it ready, or NULL. */
+    struct hg_proc *proc;
+    int64_t proc_mark_ns; /* that proc's marking time when it became runnable (blame) */
 
     struct hg_sched *sched;
-    int (*fn)(void *);              /* one of these two; the other is NULL */
+    int (*fn)(void *); /* one of these two; the other is NULL */
     void (*body)(void *);
-    void *arg;                      /* a root: the control block is scanned with the stack */
-    void *handle;                   /* heap object to publish the result in, or NULL; a root */
+    void *arg;    /* a root: the control block is scanned with the stack */
+    void *handle; /* heap object to publish the result in, or NULL; a root */
     uint64_t id;
-    struct hg_tcb *gc_next;         /* waiting for a cycle; the collector's (COLLECT) */
-    uint64_t gc_wanted;             /* number of that cycle */
+    struct hg_tcb *gc_next; /* waiting for a cycle; the collector's (COLLECT) */
+    uint64_t gc_wanted;     /* number of that cycle */
 
-    uint64_t gc_ticket;             /* of the park that waits for it */
-    uint64_t trim_seen;             /* `wait` when the trimmer came by last; the driver's */
-    uint32_t slot;                  /* index in the registry; constant */
-    uint32_t stack_class;           /* index of its pool; constant */
-    struct hg_thread *thread;       /* REGION: the thread inside */
-    uint32_t region_word;           /* REGION: the state word that its proc was left with */
+    uint64_t gc_ticket;                    /* of the park that waits for it */
+    uint64_t trim_seen;                    /* `wait` when the trimmer came by last; the driver's */
+    uint32_t slot;                         /* index in the registry; constant */
+    uint32_t stack_class;                  /* index of its pool; constant */
+    struct hg_thread *thread;              /* REGION: the thread inside */
+    uint32_t region_word;                  /* REGION: the state word that its proc was left with */
     uintptr_t region_regs[HG_REGION_REGS]; /* REGION: roots; else 0 */
     char name[32];
 };
 
-/* ---- procs and threads ---- */
+/* ---- procs ---- */
 
-#define HG_RUNQ 256 /* ring of a proc; what does not fit goes to the global queue, half of the ring at once */
+/* Ring of a proc. What does not fit goes to the global queue, half of the ring at once. */
+#define HG_RUNQ 256
 
 /* The key is kept beside the node, so that sifting reads no other task's memory. */
 struct hg_timer_entry {
@@ -100,60 +119,50 @@ struct hg_timer_entry {
     struct hg_timer_node *node;
 };
 struct hg_timers {
-    struct hg_lock lock;           /* TIMERS */
-    uint32_t n, room;              /* lock */
-    struct hg_timer_entry *heap;   /* 4-ary, by when; lock */
-    _Atomic int64_t next;          /* heap[0].when or INT64_MAX; writer: under lock; readers: anyone, a hint */
+    struct hg_lock lock;         /* TIMERS */
+    uint32_t n, room;            /* lock */
+    struct hg_timer_entry *heap; /* 4-ary, by when; lock */
+    /* heap[0].when or INT64_MAX. Writer: under lock; readers: anyone, a hint. */
+    _Atomic int64_t next;
 };
 
 struct hg_proc {
-    struct hg_mutator mut;         /* first: hg__self() is the current proc's mutator */
+    struct hg_mutator mut; /* first: hg__self() is the current proc's mutator */
     struct hg_sched *sched;
-    struct hg_thread *thread;      /* who runs it; owner of the proc */
-    struct hg_tcb *current;        /* owner; NULL: on the scheduler stack */
-    /* Writer: owner. The task of this proc that is in a blocking region; the monitor may then hand the proc on. */
+    struct hg_thread *thread; /* who runs it; owner of the proc */
+    struct hg_tcb *current;   /* owner; NULL: on the scheduler stack */
+    /* The task of this proc that is in a blocking region: the monitor may then hand the proc on.
+     * Writers: owner, and who hands it on. */
     _Atomic(struct hg_tcb *) region;
     _Atomic(struct hg_tcb *) runnext;
-    _Atomic uint32_t head, tail;   /* head: owner and thieves (cas acq_rel); tail: owner (release) */
+    _Atomic uint32_t head, tail; /* head: owner and thieves (cas acq_rel); tail: owner (release) */
     _Atomic(struct hg_tcb *) ring[HG_RUNQ];
     struct hg_timers timers;
-    struct hg_tcb *free_tasks;     /* pool of default stacks; owner */
+    struct hg_tcb *free_tasks; /* pool of default stacks; owner */
     uint32_t free_count;
-    uint32_t until_global;         /* rounds until the global queue is looked at first; owner */
-    _Atomic uint32_t tick;         /* bumped when a time slice begins; writer: owner; reader: monitor */
-    bool spinning;                 /* counted in sched->spinning; owner, or its waker while it is idle */
-    bool must_spin;                /* it saw work elsewhere: it may spin beyond the limit; owner */
-    _Atomic uint32_t idle;         /* 1: in the idle list; writers: under SCHED */
-    _Atomic uint32_t wake;         /* its thread sleeps on this; enum hg_proc_wake in proc.c */
-    struct hg_proc *idle_next;     /* SCHED */
-    struct hg_rand rand;           /* owner */
-    uint64_t id_next, id_end;      /* ids of tasks not used yet; owner */
+    uint32_t until_global; /* rounds until the global queue is looked at first; owner */
+    _Atomic uint32_t tick; /* bumped when a time slice begins; writer: owner; reader: monitor */
+    bool spinning;         /* counted in sched->spinning; owner, or its waker while it is idle */
+    bool must_spin;        /* it saw work elsewhere: it may spin beyond the limit; owner */
+    _Atomic uint32_t idle; /* 1: in the idle list; writers: under SCHED */
+    _Atomic uint32_t wake; /* its thread sleeps on this; enum hg_proc_wake in proc.c */
+    struct hg_proc *idle_next;                         /* SCHED */
+    struct hg_rand rand;                               /* owner */
+    uint64_t id_next, id_end;                          /* ids of tasks not used yet; owner */
     _Atomic uint64_t switches, steals, started, ended; /* writer: owner */
-    _Atomic int64_t marked_ns;     /* marking slices run here, in all; writer: owner (gc); blame */
+    _Atomic int64_t marked_ns; /* marking slices run here, in all; writer: owner (gc); blame */
 };
 
-struct hg_thread {
-    struct hg_sched *sched;
-    struct hg_proc *proc;          /* what it runs; NULL: none. Written by the owner, or by who wakes it */
-    pthread_t handle;
-    uintptr_t sched_sp;            /* top of its scheduler stack */
-    uintptr_t exit_sp;             /* resuming this ends the thread */
-    void *stack_lo;
-    size_t stack_bytes;
-    void *fiber, *sched_fiber;     /* ThreadSanitizer's: the thread's own, the one of its scheduler stack */
-    uint32_t fiber_uses;
-    void *alt_stack;               /* of the overflow reporter, or NULL */
-    _Atomic uint32_t wake;         /* sleeps on this while it has no proc; waker: store 1 (release) after proc */
-    struct hg_thread *next, *all_next; /* idle or retired list, all threads; SCHED */
-};
-
-/* How the collector is reached; set by rt before procs start; never NULL. On the scheduler stack, mutator RUNNING. */
+/* How the collector is reached; set by rt before procs start; never NULL. On the scheduler stack,
+ * mutator RUNNING. */
 struct hg_sched_hooks {
-    /* A black mutator took `t` from a queue (after its poll) and is about to run it: scans its stack if it was not in
-     * this cycle. False: it cannot be run now (claimed by another, or too deep to finish at once): requeue it. */
+    /* A black mutator took `t` from a queue (after its poll) and is about to run it: scans its
+     * stack if it was not in this cycle. False: it cannot be run now (claimed by another, or too
+     * deep to finish at once): requeue it. */
     bool (*switch_in)(struct hg_mutator *m, struct hg_tcb *t);
-    /* Between two tasks: background marking or sweeping that is due (idle false), or any that there is (idle true: at
-     * most ~20 us or until hg__proc_has_work). True: it did some. Called only while `background` is not 0. */
+    /* Between two tasks: background marking or sweeping that is due (idle false), or any that there
+     * is (idle true: at most ~20 us or until hg__proc_has_work). True: it did some. Called only
+     * while `background` is not 0. */
     bool (*background)(struct hg_mutator *m, bool idle);
     /* Every few ms from the monitor, on its own thread. */
     void (*tick)(void *arg, int64_t now);
@@ -163,94 +172,112 @@ struct hg_sched_hooks {
 /* Stacks of one size: class 0 is the default size, class i is 16 KiB << (i - 1). STACKS. */
 #define HG_STACK_CLASSES 11
 struct hg_stack_class {
-    size_t bytes;                  /* constant */
-    struct hg_tcb *free;           /* by next */
-    struct hg_tcb *deep;           /* likewise: dead ones with pages that a trim should give back first */
-    uintptr_t at, end;             /* what is not carved yet of the newest slab */
+    size_t bytes;        /* constant */
+    struct hg_tcb *free; /* by next */
+    struct hg_tcb *deep; /* likewise: dead ones with pages that a trim should give back first */
+    uintptr_t at, end;   /* what is not carved yet of the newest slab */
 };
 
 struct hg_sched {
     struct hg_world *world;
     struct hg_sched_hooks hooks;
-    _Atomic uint32_t background;   /* not 0: the collector has work for procs; writer: driver (seq_cst); readers: procs */
-    struct hg_proc **procs;        /* constant after start */
+    /* Not 0: the collector has work for procs. Writer: driver (seq_cst); readers: procs. */
+    _Atomic uint32_t background;
+    struct hg_proc **procs; /* constant after start */
     int nprocs;
-    int max_threads;               /* with so many threads, blocking regions keep their procs; set before start */
-    size_t stack_bytes;            /* default stack of a task */
-    uint64_t seed;                 /* HEDGE_SCHED_SEED; 0: off */
+    int max_threads;    /* with so many, blocking regions keep their procs; set before start */
+    size_t stack_bytes; /* default stack of a task */
+    uint64_t seed;      /* HEDGE_SCHED_SEED; 0: off */
     bool track_waits;
-    bool check;                    /* gccheck; set before start */
+    bool check;                       /* gccheck; set before start */
+    bool left_behind;                 /* hg__sched_stop gave threads up; writer: it */
     _Atomic uint32_t deadlock_report; /* not 0: nothing outside can wake a task (hg_run) */
-    bool left_behind;              /* hg__sched_stop gave threads up; writer: it */
 
-    struct hg_lock lock;           /* SCHED: global queue, idle lists, threads */
+    struct hg_lock lock; /* SCHED: global queue, idle lists, threads */
     struct hg_tcb *global_head, *global_tail;
     struct hg_proc *idle_procs;
-    struct hg_thread *idle_threads, *threads, *retired_threads; /* retired: no longer in threads, to be joined */
+    struct hg_thread *idle_threads, *threads;
+    struct hg_thread *retired_threads; /* not in `threads` any more; to be joined */
     int thread_count, idle_thread_count;
     _Atomic uint32_t global_count; /* writers: under lock; readers: hint */
     _Atomic uint32_t stopping;     /* writer: hg__sched_stop */
     _Atomic uint32_t live_threads; /* of procs and regions; hg__sched_stop sleeps on it */
     _Atomic uint32_t regions;      /* tasks in blocking regions */
-    _Atomic uint32_t outside_waits;/* tasks that something outside will wake (the collector), or post */
+    /* Tasks that something outside the scheduler will wake (the collector), or is posting. */
+    _Atomic uint32_t outside_waits;
     /* Writers: procs, idle_count under lock. Read by every hg__ready. See Note [WAKE] in proc.c. */
     _Alignas(64) _Atomic uint32_t idle_count;
     _Atomic uint32_t spinning;
 
     _Alignas(64) struct hg_lock stacks_lock; /* STACKS: slabs, registry, global pools */
-    struct hg_tcb **registry[256]; /* registry[i >> 12][i & 4095]: control blocks, never freed before stop */
-    _Atomic uint32_t registered;   /* how many; release after the entry is written */
+    /* registry[i >> 12][i & 4095]: all control blocks, never freed before fini. */
+    struct hg_tcb **registry[256];
+    _Atomic uint32_t registered; /* how many; release after the entry is written */
     struct hg_stack_class classes[HG_STACK_CLASSES];
     struct hg_slab *slabs;
-    uint32_t trim_at;              /* registry cursor of hg__stack_trim; driver */
+    uint32_t trim_at; /* registry cursor of hg__stack_trim; driver */
     _Atomic uint64_t next_id;
-    _Atomic uint64_t posted;       /* tasks started from outside */
-    _Atomic int64_t stack_bytes_used; /* bytes of stacks, in whole pages, that were seen in use and not trimmed since */
+    _Atomic uint64_t posted; /* tasks started from outside */
+    /* Bytes of stacks, in units of 4 KiB, that were seen in use and not trimmed since. */
+    _Atomic int64_t stack_bytes_used;
     pthread_t monitor;
-    _Atomic uint32_t monitor_wake; /* the monitor sleeps on this; enum in monitor.c */
+    _Atomic uint32_t monitor_wake; /* the monitor sleeps on this; enum hg_monitor_sleep */
 };
 
 /* ---- start, stop (proc.c) ---- */
 
 /* Prepares; then start creates the threads. 0 or -errno. */
-int hg__sched_init(struct hg_sched *s, struct hg_world *w, int procs, size_t stack_bytes, uint64_t seed);
+int hg__sched_init(struct hg_sched *s, struct hg_world *w, int procs, size_t stack_bytes,
+                   uint64_t seed);
 int hg__sched_start(struct hg_sched *s);
-/* Stops all procs where they are between two tasks, ends the threads. Tasks that remain are dropped where they wait.
- * Caller: not a task. False: threads had to be given up (in a blocking region, or in a task that reaches no safepoint
- * for a second): the runtime's memory must stay, and hg__sched_fini leaves it. */
+/* Stops all procs where they are between two tasks, ends the threads. Tasks that remain are dropped
+ * where they wait. Caller: not a task. False: threads had to be given up (in a blocking region, or
+ * in a task that reaches no safepoint for a second): the runtime's memory must stay, and
+ * hg__sched_fini leaves it. */
 bool hg__sched_stop(struct hg_sched *s);
 void hg__sched_fini(struct hg_sched *s);
-/* Living tasks; exact when none starts or ends meanwhile, else never too few of those that live throughout. */
+/* Living tasks; exact when none starts or ends meanwhile, else never too few of those that live
+ * throughout. */
 uint64_t hg__sched_tasks(const struct hg_sched *s);
 
 /* ---- running tasks (proc.c) ---- */
 
-/* The proc's loop, from its start: finds a task and runs it. On the scheduler stack; does not return. */
+/* The proc's loop, from its start: finds a task and runs it. On the scheduler stack; does not
+ * return. */
 _Noreturn void hg__schedule(struct hg_proc *p);
-/* Makes a task that the caller has won ready on the current proc (next: run it next), or on the global queue when the
- * caller is no proc. Wakes an idle proc if there is one to be had. Any thread. */
+/* Makes a task that the caller has won ready on the current proc (next: run it next), or on the
+ * global queue when the caller is no proc. Wakes an idle proc if there is one to be had. Any
+ * thread. */
 void hg__ready(struct hg_tcb *t, bool next);
-/* Whether a task is waiting to be run here, a timer is due, or the global queue holds something: cheap, for work loops. */
+/* Whether a task is waiting to be run here, a timer is due, or the global queue holds something:
+ * cheap, for work loops. */
 bool hg__proc_has_work(struct hg_proc *p);
 /* Wakes idle procs, at most n. */
 void hg__sched_wake(struct hg_sched *s, int n);
-static inline struct hg_proc *hg__proc_of(struct hg_mutator *m) { return (struct hg_proc *)(void *)m; }
+static inline struct hg_proc *hg__proc_of(struct hg_mutator *m)
+{
+    return (struct hg_proc *)(void *)m;
+}
 
 /* ---- parking (park.c) ---- */
 
 /* Begins a park of the calling task: a fresh ticket that wakers must claim. */
 uint64_t hg__park_begin(struct hg_tcb *t);
-/* Tries to win a park for `why`. True: exactly this caller; it may write what the waiter reads, then hg__ready(t). */
+/* Tries to win a park for `why`. True: exactly this caller; it may write what the waiter reads,
+ * then hg__ready(t). */
 bool hg__park_claim(struct hg_tcb *t, uint64_t ticket, enum hg_wake why);
-/* Suspends the calling task until its park is won. On the scheduler stack: arms the deadline timer (unless HG_FOREVER),
- * then calls commit(arg), which lets the locks go. Returns why it was woken. After it the task may be on another thread.
- * where: static text for reports. The timer is stopped on return. */
-enum hg_wake hg__park(struct hg_tcb *t, uint64_t ticket, int64_t deadline, void (*commit)(void *), void *arg,
-                      const char *where);
-/* From the scheduler stack, for slow paths of the running task: it becomes ready or waiting, another one runs. The call
- * that brought the task here (hg__on_scheduler) returns NULL when it is resumed. */
+/* Suspends the calling task until its park is won. On the scheduler stack: arms the deadline timer
+ * (unless HG_FOREVER), then calls commit(arg), which lets the locks go. Returns why it was woken.
+ * After it the task may be on another thread. where: static text for reports. The timer is stopped
+ * on return. */
+enum hg_wake hg__park(struct hg_tcb *t, uint64_t ticket, int64_t deadline, void (*commit)(void *),
+                      void *arg, const char *where);
+/* From the scheduler stack, for slow paths of the running task: it becomes ready or waiting,
+ * another one runs. The call that brought the task here (hg__on_scheduler) returns NULL when it is
+ * resumed. */
 _Noreturn void hg__yield_from_scheduler(struct hg_proc *p);
-_Noreturn void hg__park_from_scheduler(struct hg_proc *p, uint64_t ticket, int64_t deadline, const char *where);
+_Noreturn void hg__park_from_scheduler(struct hg_proc *p, uint64_t ticket, int64_t deadline,
+                                       const char *where);
 
 /* ---- tasks (task.c, stack.c) ---- */
 
@@ -259,29 +286,36 @@ struct hg_tcb *hg__task_self(void);
 /* A new runnable detached task from outside any task. 0 or -EAGAIN. */
 int hg__task_post(struct hg_sched *s, void (*fn)(void *), void *arg);
 /* Registry: the i-th control block ever made (i < registered), whatever its state now. */
-static inline struct hg_tcb *hg__task_at(struct hg_sched *s, uint32_t i) { return s->registry[i >> 12][i & 4095]; }
-/* What a scan of all stacks would read, for the pacer: from sp to hi, estimated from a sample. Driver or monitor. */
+static inline struct hg_tcb *hg__task_at(struct hg_sched *s, uint32_t i)
+{
+    return s->registry[i >> 12][i & 4095];
+}
+/* What a scan of all stacks would read, for the pacer: from sp to hi, estimated from a sample.
+ * Driver or monitor. */
 int64_t hg__stack_scannable(struct hg_sched *s);
-/* Gives deep pages of pooled and parked stacks back, at most `n` stacks. Returns how many. Driver only, while the phase is
- * OFF: it makes handshakes. */
+/* Gives deep pages of pooled and parked stacks back, at most `n` stacks. Returns how many. Driver
+ * only, while the phase is OFF: it makes handshakes. */
 int hg__stack_trim(struct hg_sched *s, int n);
 
 /* ---- timers (timer.c) ---- */
 
-/* t is not armed, and no other call arms or stops it meanwhile. On a scheduler stack or a thread's own. */
+/* t is not armed, and no other call arms or stops it meanwhile. On a scheduler stack or a thread's
+ * own. */
 void hg__timer_arm(struct hg_proc *p, struct hg_timer_node *t, int64_t when);
 /* True: it was armed and will not fire; false: it fired, is firing, or was not armed. */
 bool hg__timer_stop(struct hg_timer_node *t);
-/* Fires what is due on p, a bounded number (also called by thieves for another proc's heap); returns when the next is
- * due. The caller is a proc on its scheduler stack. */
+/* Fires what is due on p, a bounded number (also called by thieves for another proc's heap);
+ * returns when the next is due. The caller is a proc on its scheduler stack. */
 int64_t hg__timers_run(struct hg_proc *p, int64_t now);
 
 /* ---- reports (report.c) ---- */
 
-/* Every task, its state and where it waits, to standard error or the log hook (any thread; racy but safe). */
+/* Every task, its state and where it waits, to standard error or the log hook (any thread; racy but
+ * safe). */
 void hg__task_dump(struct hg_sched *s);
-/* Installs the reporter of stack overflows for the whole process: threads of schedulers that start later get alternate
- * signal stacks. Faults that are none go to the handler that was there before. 0 or -errno. */
+/* Installs the reporter of stack overflows for the whole process: threads of schedulers that start
+ * later get alternate signal stacks. Faults that are none go to the handler that was there before.
+ * 0 or -errno. */
 int hg__stack_report_install(void);
 
 #endif

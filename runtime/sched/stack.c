@@ -1,26 +1,33 @@
-/* stack.c: the memory of tasks: stacks with their control blocks, the registry, pools, and giving memory back.
+/* stack.c: the memory of tasks: stacks with their control blocks, the registry, pools, and giving
+ * memory back.
  *
  *   slab, one mapping:  | guard | stack 0 | guard | stack 1 | ...
- *   stack:              lo [ ... grows down ... | arguments | control block ] hi, up to 1 KiB left to the end
+ *   stack:              lo [ ... grows down ... | arguments | control block ] hi (rest: up to 1
+ *   KiB)
  *
- * The pitch of stacks is their size and one guard page: with a power of two the tops of all stacks would compete for the
- * same few sets of the TLB. For the same reason control blocks lie at one of 16 distances from the end, a cache line
- * apart. Slabs use no huge pages, as most stacks touch one page only.
+ * The pitch of stacks is their size and one guard page: with a power of two the tops of all stacks
+ * would compete for the same few sets of the TLB. For the same reason control blocks lie at one of
+ * 16 distances from the end, a cache line apart. Slabs use no huge pages, as most stacks touch one
+ * page only.
  *
- * A control block is made once, at first use of its place: guard, entry in the registry; it stays until the scheduler is
- * closed, whatever tasks live in it. So whoever finds one in the registry, or holds a stale pointer, may read it.
- * Pools of dead stacks, by size (class), last in first out: per proc for the default size, global ones under STACKS.
+ * A control block is made once, at first use of its place: guard, entry in the registry; it stays
+ * until the scheduler is closed, whatever tasks live in it. So whoever finds one in the registry,
+ * or holds a stale pointer, may read it. Pools of dead stacks, by size (class), last in first out:
+ * per proc for the default size, global ones under STACKS.
  *
- * Giving back. hg__stack_trim walks the registry and discards pages below what is in use of stacks that were deep once and
- * have not run since it came by last. It must keep everybody off such a stack meanwhile, without a cost for those who run
- * tasks: it claims the scan words of a few stacks, then makes a handshake. Note [TRIM]: a proc polls between taking a
- * task from a queue and looking at its claim. If it looked before the claim was made, it has run the task when it answers
- * the handshake, and the trimmer finds the state RUNNING; if it looks after its answer, it sees the claim and stays away.
- * Only waiting tasks are claimed, and only in OFF: nobody else claims then. Dead stacks that were deep are kept on a list
- * of their own, from which the trimmer takes them under STACKS: nobody ever waits for it.
+ * Giving back. hg__stack_trim walks the registry and discards pages below what is in use of stacks
+ * that were deep once and have not run since it came by last. It must keep everybody off such a
+ * stack meanwhile, without a cost for those who run tasks: it claims the scan words of a few
+ * stacks, then makes a handshake. Note [TRIM]: a proc polls between taking a task from a queue and
+ * looking at its claim. If it looked before the claim was made, it has run the task when it answers
+ * the handshake, and the trimmer finds the state RUNNING; if it looks after its answer, it sees the
+ * claim and stays away. (If it ran, ended, and another task was born there: births write the word.)
+ * Only waiting tasks are claimed, and only in OFF: nobody else claims then.
+ * Dead stacks that were deep are kept on a list of their own, from which the trimmer takes them
+ * under STACKS: nobody ever waits for it.
  *
- * Locks: STACKS for slabs, classes, and adding to the registry. The registry is read without one: an entry is written
- * before `registered` passes it (release).
+ * Locks: STACKS for slabs, classes, and adding to the registry. The registry is read without one:
+ * an entry is written before `registered` passes it (release).
  */
 #include "runtime/sched/internal.h"
 
@@ -36,16 +43,16 @@ struct hg_slab {
     size_t bytes;
 };
 
-#define CHUNK          4096u            /* registry entries */
+#define CHUNK          4096u /* registry entries */
 #define REGISTERED_MAX (256u * CHUNK)
 #define STACK_MIN      ((size_t)16 << 10)
 #define STACK_MAX      ((size_t)8 << 20)
 #define SLAB_STACKS    64u
 #define SLAB_BYTES     ((size_t)4 << 20) /* stacks larger than 64 KiB: about so many bytes a slab */
 #define COLOURS        16u
-#define POOL_MAX       64u               /* default stacks that a proc keeps */
+#define POOL_MAX       64u /* default stacks that a proc keeps */
 #define POOL_BATCH     32u
-#define DEEP_UNITS     4u                /* a dead stack that was deeper is trimmed before it is pooled */
+#define DEEP_UNITS     4u /* a dead stack that was deeper is trimmed before it is pooled */
 
 /* ---- making control blocks ---- */
 
@@ -64,21 +71,19 @@ int hg__stack_class(const struct hg_sched *s, size_t bytes)
         return 0;
     if (bytes > STACK_MAX)
         return -1;
-    int class = 1;
-    while (s->classes[class].bytes < bytes)
-        class++;
-    return s->classes[class].bytes == s->stack_bytes ? 0 : class;
+    int pool = 1;
+    while (s->classes[pool].bytes < bytes)
+        pool++;
+    return s->classes[pool].bytes == s->stack_bytes ? 0 : pool;
 }
 
-size_t hg__stack_bytes(const struct hg_tcb *t)
-{
-    return t->sched->classes[t->stack_class].bytes;
-}
+size_t hg__stack_bytes(const struct hg_tcb *t) { return t->sched->classes[t->stack_class].bytes; }
 
 static bool new_slab(struct hg_sched *s, struct hg_stack_class *c, size_t pitch)
 {
     struct hg_meta *meta = s->world->meta;
-    size_t n = c->bytes <= SLAB_BYTES / SLAB_STACKS ? SLAB_STACKS : hg_max_size(1, SLAB_BYTES / c->bytes);
+    size_t n =
+        c->bytes <= SLAB_BYTES / SLAB_STACKS ? SLAB_STACKS : hg_max_size(1, SLAB_BYTES / c->bytes);
     struct hg_slab *slab = hg__meta_alloc(meta, sizeof *slab);
     void *base = slab != NULL ? hg__os_map(n * pitch, hg__os_page_size()) : NULL;
     if (base == NULL) {
@@ -98,7 +103,8 @@ static void guard(uintptr_t at, size_t bytes)
     static _Atomic uint32_t told; /* once for the process */
     int got = hg__os_guard((void *)at, bytes);
     if (hg_unlikely(got < 0) && hg_xchg_acqrel(&told, 1u) == 0)
-        hg__warn("no guard below the stack of a task (error %d): an overflow would go unnoticed", -got);
+        hg__warn("no guard below the stack of a task (error %d): an overflow would go unnoticed",
+                 -got);
 }
 
 /* A place in the registry, or NULL. */
@@ -113,9 +119,9 @@ static struct hg_tcb **new_entry_locked(struct hg_sched *s)
     return *chunk != NULL ? &(*chunk)[n % CHUNK] : NULL;
 }
 
-static struct hg_tcb *carve_locked(struct hg_sched *s, uint32_t class)
+static struct hg_tcb *carve_locked(struct hg_sched *s, uint32_t pool)
 {
-    struct hg_stack_class *c = &s->classes[class];
+    struct hg_stack_class *c = &s->classes[pool];
     size_t page = hg__os_page_size(), pitch = c->bytes + page;
     struct hg_tcb **entry = new_entry_locked(s);
     if (entry == NULL || (c->at == c->end && !new_slab(s, c, pitch)))
@@ -129,7 +135,7 @@ static struct hg_tcb *carve_locked(struct hg_sched *s, uint32_t class)
     t->stack.sp = (uintptr_t)t;
     t->sched = s;
     t->slot = slot;
-    t->stack_class = class;
+    t->stack_class = pool;
     hg_store_rlx(&t->pages, 1);
     hg_add_rlx(&s->stack_bytes_used, (int64_t)HG_STACK_UNIT);
     c->at = end;
@@ -140,16 +146,16 @@ static struct hg_tcb *carve_locked(struct hg_sched *s, uint32_t class)
 
 /* ---- pools ---- */
 
-struct hg_tcb *hg__stack_get(struct hg_sched *s, struct hg_proc *p, uint32_t class)
+struct hg_tcb *hg__stack_get(struct hg_sched *s, struct hg_proc *p, uint32_t pool)
 {
-    struct hg_stack_class *c = &s->classes[class];
+    struct hg_stack_class *c = &s->classes[pool];
     hg__lock(&s->stacks_lock);
     struct hg_tcb **from = c->free != NULL ? &c->free : &c->deep, *t = *from;
     if (t != NULL)
         *from = t->next;
     else
-        t = carve_locked(s, class);
-    if (p != NULL && class == 0) {
+        t = carve_locked(s, pool);
+    if (p != NULL && pool == 0) {
         while (p->free_count < POOL_BATCH && c->free != NULL) {
             struct hg_tcb *more = c->free;
             c->free = more->next;
@@ -266,7 +272,8 @@ HG_SCANS int64_t hg__stack_scannable(struct hg_sched *s)
 /* What of t is in use while it is suspended, in units from hi down. */
 static uint32_t units_in_use(const struct hg_tcb *t, uint32_t state)
 {
-    uintptr_t sp = state == HG_TASK_FREE ? (uintptr_t)t : __atomic_load_n(&t->stack.sp, __ATOMIC_RELAXED);
+    bool dead = state == HG_TASK_FREE;
+    uintptr_t sp = dead ? (uintptr_t)t : __atomic_load_n(&t->stack.sp, __ATOMIC_RELAXED);
     return (uint32_t)((t->stack.hi - sp + HG_STACK_UNIT - 1) / HG_STACK_UNIT);
 }
 
@@ -295,18 +302,20 @@ static bool trim(struct hg_tcb *t)
     size_t page = hg__os_page_size();
     uintptr_t sp = state == HG_TASK_FREE ? (uintptr_t)t : t->stack.sp;
     uintptr_t to = hg_round_down(sp - KEPT_BELOW, page);
-    if (to > t->stack.lo) /* from lo: calls between two switches may have gone deeper than was seen */
+    if (to > t->stack.lo) /* from lo: calls between two switches may have gone deeper than seen */
         hg__os_discard((void *)t->stack.lo, to - t->stack.lo);
     hg_store_rlx(&t->pages, (uint16_t)used);
     hg_sub_rlx(&t->sched->stack_bytes_used, (int64_t)((was - used) * HG_STACK_UNIT));
     return true;
 }
 
-#define TRIM_BATCH 8    /* stacks claimed at a time: what wants to run on one waits for all of them at worst */
+#define TRIM_BATCH 8     /* claimed at a time: who wants to run on one waits for all at worst */
 #define TRIM_LOOK  4096u /* registry entries that a call looks at */
 
-/* Goes on through the registry until n stacks are claimed or *look entries seen. Returns the number of claims. */
-static int claim_batch(struct hg_sched *s, struct hg_tcb **t, uint32_t *before, uint32_t claimed, int n, uint32_t *look)
+/* Goes on through the registry until n stacks are claimed or *look entries seen. Returns the number
+ * of claims. */
+static int claim_batch(struct hg_sched *s, struct hg_tcb **t, uint32_t *before, uint32_t claimed,
+                       int n, uint32_t *look)
 {
     uint32_t registered = hg_load_acq(&s->registered);
     int claims = 0;
@@ -334,9 +343,11 @@ static int trim_waiting(struct hg_sched *s, int n)
         n -= claims;
         bool answered = hg__handshake(s->world, HG_REQ_NOP); /* Note [TRIM] */
         for (int i = 0; i < claims; i++) {
-            /* It may have run after all, and ended, and another task been born there: births write the word. */
+            /* It may have run after all, and ended, and another task been born there: births write
+             * the word. */
             uint32_t state = hg_load_acq(&t[i]->state), seen = hg_load_acq(&t[i]->stack.scan);
-            if (answered && seen == claimed && (state == HG_TASK_WAITING || state == HG_TASK_RUNNABLE))
+            if (answered && seen == claimed &&
+                (state == HG_TASK_WAITING || state == HG_TASK_RUNNABLE))
                 trimmed += trim(t[i]);
             /* Release: the discard before anyone may run there. */
             (void)hg_cas_acqrel(&t[i]->stack.scan, &(uint32_t){claimed}, before[i]);

@@ -1,16 +1,22 @@
 /* task.c: tasks from birth to death: spawning, the first frame, the exit, handles and join.
  *
- * Birth. A control block is taken from the proc's pool, filled in, and made ready; no heap allocation, no lock in the
- * common case. Between the shading of the argument and the queue there is no safepoint.
- *   B1  a task is born with its creator's colour: scanned in this cycle if the creator's mutator is black (all that
- *       its stack holds was shaded, or is protected like everything on a black stack), else unscanned
- *   B2  `wait` takes a new ticket, so that whoever still knows the task that lived here before cannot wake this one
- *   B3  state becomes RUNNABLE last (release): a marker that finds the task in the registry sees a complete stack
+ * Birth. A control block is taken from the proc's pool, filled in, and made ready; no heap
+ * allocation, no lock in the common case. Between the shading of the argument and the queue there
+ * is no safepoint.
+ *   B1  a task is born with its creator's colour: scanned in this cycle if the creator's mutator is
+ *       black (all that its stack holds was shaded, or is protected like everything on a black
+ *       stack), else unscanned
+ *   B2  `wait` takes a new ticket, so that whoever still knows the task that lived here before
+ *       cannot wake this one
+ *   B3  state becomes RUNNABLE last (release): a marker that finds the task in the registry sees a
+ *       complete stack
  *
- * Death. On the scheduler stack: the result is published, the state is FREE, the stack goes to the pool. No handshake.
+ * Death. On the scheduler stack: the result is published, the state is FREE, the stack goes to the
+ * pool. No handshake.
  *
- * A handle (struct hg_task) is a heap object without scanned references. Its waiters are records on the stacks of those
- * who wait; JOIN, the lock in it, guards them. The task's control block holds the handle until the result is in it.
+ * A handle (struct hg_task) is a heap object without scanned references. Its waiters are records on
+ * the stacks of those who wait; JOIN, the lock in it, guards them. The task's control block holds
+ * the handle until the result is in it.
  */
 #include "runtime/sched/internal.h"
 
@@ -27,10 +33,10 @@ struct join_waiter {
 };
 
 struct hg_task {
-    struct hg_lock lock;          /* JOIN: waiters */
-    _Atomic uint32_t done;        /* writer: the exit, after result (release) */
+    struct hg_lock lock;   /* JOIN: waiters */
+    _Atomic uint32_t done; /* writer: the exit, after result (release) */
     int result;
-    struct join_waiter *waiters;  /* lock */
+    struct join_waiter *waiters; /* lock */
 };
 
 struct hg_tcb *hg__task_self(void)
@@ -109,7 +115,8 @@ static inline uint32_t birth_scan(const struct hg_mutator *m)
     return hg_unlikely(m->black) ? hg_load_rlx(&m->world->cycle) * 4 + HG_SCAN_DONE : 0;
 }
 
-/* What a birth does to a control block, but for function, argument, scan word, id and state. top: above the first frame. */
+/* What a birth does to a control block, but for function, argument, scan word, id and state. top:
+ * above the first frame. */
 static inline void prepare(struct hg_tcb *t, uintptr_t top)
 {
     t->handle = NULL;
@@ -133,22 +140,22 @@ static inline void publish(struct hg_proc *p, struct hg_tcb *t)
         hg__wake_for_work(s);
 }
 
-static void *get_on_scheduler(void *m, void *class)
+static void *get_on_scheduler(void *m, void *pool)
 {
     struct hg_proc *p = hg__proc_of(m);
-    return hg__stack_get(p->sched, p, (uint32_t)(uintptr_t)class);
+    return hg__stack_get(p->sched, p, (uint32_t)(uintptr_t)pool);
 }
 
 /* A control block for the calling task; no safepoint. */
-static inline struct hg_tcb *take(struct hg_proc *p, uint32_t class)
+static inline struct hg_tcb *take(struct hg_proc *p, uint32_t pool)
 {
     struct hg_tcb *t = p->free_tasks;
-    if (hg_likely(class == 0 && t != NULL)) {
+    if (hg_likely(pool == 0 && t != NULL)) {
         p->free_tasks = t->next;
         p->free_count--;
         return t;
     }
-    return hg__on_scheduler(&p->mut, get_on_scheduler, (void *)(uintptr_t)class);
+    return hg__on_scheduler(&p->mut, get_on_scheduler, (void *)(uintptr_t)pool);
 }
 
 HG_API int hg_go(void (*fn)(void *), void *arg)
@@ -217,8 +224,8 @@ static int check_attr(const struct hg_sched *s, const hg_task_attr *attr)
 {
     if (attr->size < sizeof *attr || attr->copy_bytes > COPY_MAX)
         return -EINVAL;
-    int class = hg__stack_class(s, attr->stack_bytes);
-    return class >= 0 ? class : -EINVAL;
+    int pool = hg__stack_class(s, attr->stack_bytes);
+    return pool >= 0 ? pool : -EINVAL;
 }
 
 HG_API int hg_go_with(const hg_task_attr *attr, int (*fn)(void *), void *arg, hg_task **out)
@@ -229,17 +236,17 @@ HG_API int hg_go_with(const hg_task_attr *attr, int (*fn)(void *), void *arg, hg
         return -EPERM;
     if (attr == NULL)
         attr = &none;
-    int class = check_attr(hg__proc_of(m)->sched, attr);
-    if (class < 0)
-        return class;
+    int pool = check_attr(hg__proc_of(m)->sched, attr);
+    if (pool < 0)
+        return pool;
     hg_task *handle = NULL;
     if (out != NULL) {
-        handle = hg__alloc(m, sizeof *handle, HG_LEAF, false); /* a safepoint: the last one before the queue */
+        handle = hg__alloc(m, sizeof *handle, HG_LEAF, false); /* the last safepoint in here */
         hg__lock_init(&handle->lock, HG_RANK_JOIN);
         m = hg__self();
     }
     struct hg_proc *p = hg__proc_of(m);
-    struct hg_tcb *t = take(p, (uint32_t)class);
+    struct hg_tcb *t = take(p, (uint32_t)pool);
     if (t == NULL)
         return -EAGAIN;
     if (attr->copy_bytes != 0)
@@ -272,7 +279,11 @@ static void *post_get_on_scheduler(void *m, void *sched)
 int hg__task_post(struct hg_sched *s, void (*fn)(void *), void *arg)
 {
     struct hg_mutator *m = hg__task_mutator();
-    struct hg_tcb *t = m != NULL ? hg__on_scheduler(m, post_get_on_scheduler, s) : hg__stack_get(s, NULL, 0);
+    struct hg_tcb *t;
+    if (m != NULL)
+        t = hg__on_scheduler(m, post_get_on_scheduler, s);
+    else
+        t = hg__stack_get(s, NULL, 0);
     if (t == NULL)
         return -EAGAIN;
     prepare(t, (uintptr_t)t);
@@ -306,10 +317,7 @@ uint64_t hg__sched_tasks(const struct hg_sched *s)
 
 /* ---- join ---- */
 
-static void let_go(void *handle)
-{
-    hg__unlock(&((hg_task *)handle)->lock);
-}
+static void let_go(void *handle) { hg__unlock(&((hg_task *)handle)->lock); }
 
 static void forget(hg_task *h, struct join_waiter *w)
 {

@@ -1,17 +1,21 @@
-/* thread.c: the OS threads of a scheduler: start, what a thread does without a proc, the end of all.
+/* thread.c: the OS threads of a scheduler: start, what a thread does without a proc, the end of
+ * all.
  *
- * A thread's own stack is the scheduler stack of the proc that it runs. Its first function calls down to an address a
- * little below its own frame (sched_sp), where everything else takes place and which every slow path starts from; resuming
- * exit_sp returns into that first function, whatever is on the stack below, and ends the thread.
+ * A thread's own stack is the scheduler stack of the proc that it runs. Its first function calls
+ * down to an address a little below its own frame (sched_sp), where everything else takes place and
+ * which every slow path starts from; resuming exit_sp returns into that first function, whatever is
+ * on the stack below, and ends the thread.
  *
- *     thread_main's frame | saved by hg__ctx_call | (gap) sched_sp | hg__schedule and slow paths ...
+ *     thread_main's frame | saved by hg__ctx_call | (gap) sched_sp | hg__schedule, slow paths ...
  *
- * A proc has a thread at all times. A thread loses its proc when the monitor hands it on while a task of it is in a blocking
- * region; when the region is left it queues the task and joins the idle threads, where the monitor takes threads from.
+ * A proc has a thread at all times. A thread loses its proc when the monitor hands it on while a
+ * task of it is in a blocking region; when the region is left it queues the task and joins the idle
+ * threads, where the monitor takes threads from.
  *
- * Stopping. `stopping` is set, everyone is woken or asked to yield, and each thread ends where it comes between two tasks.
- * A thread in a blocking region is given up: its task is marked, and if it ever comes back it sleeps for good. Then (and
- * if a task reaches no safepoint for a second) the scheduler's memory is left in place.
+ * Stopping. `stopping` is set, everyone is woken or asked to yield, and each thread ends where it
+ * comes between two tasks. A thread in a blocking region is given up: its task is marked, and if it
+ * ever comes back it sleeps for good. Then (and if a task reaches no safepoint for a second) the
+ * scheduler's memory is left in place.
  */
 #include "runtime/sched/internal.h"
 
@@ -29,8 +33,9 @@ _Noreturn static void run_proc(struct hg_thread *th)
 {
     struct hg_proc *p = th->proc;
     struct hg_mutator *m = &p->mut;
-    uint32_t word = hg_load_sc(&m->state); /* TAKEN by the driver, perhaps; the tick is what counts */
-    HG_CHECK(hg__mutator_unblock(m, (word & ~0xffu) | HG_MUT_BLOCKED), "a proc was handed on twice");
+    uint32_t word = hg_load_sc(&m->state); /* TAKEN, perhaps; the tick is what counts */
+    HG_CHECK(hg__mutator_unblock(m, (word & ~0xffu) | HG_MUT_BLOCKED),
+             "a proc was handed on twice");
     m->sched_sp = th->sched_sp;
     m->sched_stack_lo = th->stack_lo;
     m->sched_stack_bytes = th->stack_bytes;
@@ -183,7 +188,8 @@ static struct hg_proc *new_proc(struct hg_sched *s, unsigned index)
     return p;
 }
 
-int hg__sched_init(struct hg_sched *s, struct hg_world *w, int procs, size_t stack_bytes, uint64_t seed)
+int hg__sched_init(struct hg_sched *s, struct hg_world *w, int procs, size_t stack_bytes,
+                   uint64_t seed)
 {
     s->world = w;
     s->seed = seed;

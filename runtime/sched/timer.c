@@ -1,15 +1,18 @@
 /* timer.c: timers: a 4-ary heap per proc, ordered by the time at which they are due.
  *
- * A node knows the proc whose heap holds it (home) and its place there, so that it can be stopped from anywhere.
+ * A node knows the proc whose heap holds it (home) and its place there, so that it can be stopped
+ * from anywhere.
  *   T1  home, index, and the heap change under the heap's TIMERS lock only
  *   T2  heap[i].when >= heap[(i - 1) / 4].when, and heap[i].node->index == i
  *   T3  `next` is heap[0].when, or INT64_MAX; written under the lock, read by anyone as a hint
- *   T4  the deadline of a park claims it under the lock, before home becomes NULL. So once hg__timer_stop has returned, a
- *       timer that fired has won or lost the very park it was armed for, and cannot meet a later one
- * An armed timer is no root: its memory must be reachable otherwise. Deadlines lie in control blocks.
+ *   T4  the deadline of a park claims it under the lock, before home becomes NULL. So once
+ *       hg__timer_stop has returned, a timer that fired has won or lost the very park it was armed
+ *       for, and cannot meet a later one
+ * An armed timer is no root: its memory must be reachable otherwise. Deadlines lie in control
+ * blocks.
  *
- * Who fires: the proc itself between two tasks, its own thread when it sleeps, and other procs that look for work. A timer
- * armed on a proc that sleeps wakes it if it is due first there.
+ * Who fires: the proc itself between two tasks, its own thread when it sleeps, and other procs that
+ * look for work. A timer armed on a proc that sleeps wakes it if it is due first there.
  */
 #include "runtime/sched/internal.h"
 
@@ -133,7 +136,7 @@ int64_t hg__timers_run(struct hg_proc *p, int64_t now)
         remove_at(h, 0);
         if (fire == NULL)
             claim_park(t, &tail);
-        hg_store_rel(&t->home, NULL); /* T4: after the claim. From here on the node may be armed anew */
+        hg_store_rel(&t->home, NULL); /* T4: after the claim. Now it may be armed anew */
         if (fire == NULL)
             continue;
         set_next(h);

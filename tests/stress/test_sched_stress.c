@@ -1,6 +1,6 @@
-/* test_sched_stress.c: the scheduler under load: fairness, wakes that must not be lost or doubled, many
- * tasks, seeded disorder, collections meanwhile. Bounds of time are generous, as the machine may be busy;
- * what they would catch is a wait without end. */
+/* test_sched_stress.c: the scheduler under load: fairness, wakes that must not be lost or doubled,
+ * many tasks, seeded disorder, collections meanwhile. Bounds of time are generous, as the machine
+ * may be busy; what they would catch is a wait without end. */
 #include "runtime/rt.h"
 #include "runtime/sched/internal.h"
 #include "tests/support/test.h"
@@ -13,7 +13,7 @@
 
 TestSuite(sched_stress, .timeout = 300);
 
-#define SECONDS(n) ((n) * INT64_C(1000000000))
+#define SECONDS(n) ((n)*INT64_C(1000000000))
 
 static uint64_t seed;
 
@@ -180,7 +180,10 @@ static int spawn_cost(void *arg)
     CHECK(many_ns < 3 * few_ns + 200000);
     return 0;
 }
-Test(sched_stress, spawning_costs_the_same_with_many_ready) { cr_assert_eq(run_on(1, spawn_cost, NULL), 0); }
+Test(sched_stress, spawning_costs_the_same_with_many_ready)
+{
+    cr_assert_eq(run_on(1, spawn_cost, NULL), 0);
+}
 
 /* ---- S09: 200,000 tasks start, talk, and end ---- */
 
@@ -246,7 +249,8 @@ static void wait_once(struct hg_rand *r)
     }
     struct hg_tcb *self = hg__task_self();
     uint64_t ticket = hg__park_begin(self);
-    int64_t deadline = hg_rand_below(r, 3) == 0 ? HG_FOREVER : hg_now() + hg_rand_below(r, 200000) - 5000;
+    int64_t deadline =
+        hg_rand_below(r, 3) == 0 ? HG_FOREVER : hg_now() + hg_rand_below(r, 200000) - 5000;
     p->task = self;
     p->ticket = ticket;
     enum hg_wake why = hg__park(self, ticket, deadline, unlock_place, p, "test");

@@ -1,5 +1,6 @@
-/* test_sched_region.c: blocking regions: the proc goes to others, references stay alive, collections do
- * not wait, many at once with few threads, misuse, and a program that ends with a task inside. */
+/* test_sched_region.c: blocking regions: the proc goes to others, references stay alive,
+ * collections do not wait, many at once with few threads, misuse, and a program that ends with a
+ * task inside. */
 #include "runtime/rt.h"
 #include "runtime/sched/internal.h"
 #include "tests/support/test.h"
@@ -120,7 +121,8 @@ static int references(void *arg)
     (void)arg;
     hg_store_rlx(&holders, 8);
     for (intptr_t i = 0; i < 8; i++)
-        go(holder, (void *)(i % 2 == 0 ? 0 : i * 4)); /* up to 18 KiB deep: more than is scanned at once */
+        go(holder, (void *)(i % 2 == 0 ? 0 : i * 4)); /* up to 18 KiB deep: more than is scanned at
+                                                         once */
     while (hg_load_acq(&holders) > 0) {
         for (int i = 0; i < 100; i++)
             hg_keep_alive(hg_alloc(2048, HG_LEAF));
@@ -256,11 +258,13 @@ Test(sched_region, misuse_is_fatal)
     test_child_run(&c, 10, run_child, (void *)alloc_inside);
     cr_assert(c.signal != 0 && strstr(c.text, "hedge:") != NULL, "%s", c.text);
     test_child_run(&c, 10, run_child, (void *)enter_twice);
-    cr_assert(c.signal != 0 && strstr(c.text, "in a blocking region already") != NULL, "%s", c.text);
+    cr_assert(c.signal != 0 && strstr(c.text, "in a blocking region already") != NULL, "%s",
+              c.text);
     test_child_run(&c, 10, run_child, (void *)leave_only);
     cr_assert(c.signal != 0 && strstr(c.text, "not in a blocking region") != NULL, "%s", c.text);
     test_child_run(&c, 10, enter_outside, NULL);
-    cr_assert(c.signal != 0 && strstr(c.text, "hg_block_enter: not on a task") != NULL, "%s", c.text);
+    cr_assert(c.signal != 0 && strstr(c.text, "hg_block_enter: not on a task") != NULL, "%s",
+              c.text);
 }
 
 /* ---- the end of a program ---- */

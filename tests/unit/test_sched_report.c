@@ -42,7 +42,8 @@ Test(sched_report, a_deadlock_names_the_tasks)
         test_child_run(&c, 20, procs == 1 ? run_child_1 : run_child_2, (void *)deadlock);
         cr_assert_eq(c.signal, SIGABRT, "%s", c.text);
         cr_assert(strstr(c.text, "all tasks are asleep - deadlock") != NULL, "%s", c.text);
-        cr_assert(strstr(c.text, " first: ") != NULL && strstr(c.text, " second: ") != NULL, "%s", c.text);
+        cr_assert(strstr(c.text, " first: ") != NULL && strstr(c.text, " second: ") != NULL, "%s",
+                  c.text);
         cr_assert(strstr(c.text, "task 1: join") != NULL, "%s", c.text);
     }
 }
@@ -131,7 +132,8 @@ Test(sched_report, an_overflow_names_the_task)
     struct test_child c;
     test_child_run(&c, 20, run_child_1, (void *)overflowing);
     cr_assert_eq(c.signal, SIGABRT, "%s", c.text);
-    cr_assert(strstr(c.text, "stack overflow in task 2 deep: its stack has 32 KiB") != NULL, "%s", c.text);
+    cr_assert(strstr(c.text, "stack overflow in task 2 deep: its stack has 32 KiB") != NULL, "%s",
+              c.text);
 }
 
 /* The task whose stack lies below is untouched when the other has overflowed. */
@@ -180,10 +182,7 @@ static void own_handler(int signal, siginfo_t *info, void *context)
     (void)context;
     _exit(signal == SIGSEGV && info->si_addr == (void *)64 ? 9 : 1);
 }
-static __attribute__((noinline, noclone)) int fault(void *arg)
-{
-    return *(volatile int *)arg;
-}
+static __attribute__((noinline)) int fault(void *arg) { return *(volatile int *)arg; }
 static int fault_at_64(void *arg)
 {
     (void)arg;

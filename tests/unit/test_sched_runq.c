@@ -1,5 +1,5 @@
-/* test_sched_runq.c: the ring of a proc, its runnext slot, stealing, and the global queue, without a
- * running scheduler: every task comes out exactly once, and in the order that was promised. */
+/* test_sched_runq.c: the ring of a proc, its runnext slot, stealing, and the global queue, without
+ * a running scheduler: every task comes out exactly once, and in the order that was promised. */
 #include "runtime/sched/internal.h"
 #include "tests/support/test.h"
 
@@ -167,5 +167,6 @@ Test(sched_runq, every_task_is_taken_once)
     for (struct hg_tcb *t; (t = hg__global_get(procs[0], false)) != NULL;)
         take(t);
     for (uint32_t i = 0; i < n; i++)
-        cr_assert_eq(hg_load_rlx(&taken[i]), 1, "task %u was taken %u times", i, hg_load_rlx(&taken[i]));
+        cr_assert_eq(hg_load_rlx(&taken[i]), 1, "task %u was taken %u times", i,
+                     hg_load_rlx(&taken[i]));
 }

@@ -1,5 +1,5 @@
-/* test_sched_stack.c: the memory of tasks: what a parked one costs, mappings, reuse, guards, and giving deep
- * pages back while tasks wait and run. */
+/* test_sched_stack.c: the memory of tasks: what a parked one costs, mappings, reuse, guards, and
+ * giving deep pages back while tasks wait and run. */
 #include "runtime/mut/sanitize.h"
 #include "runtime/rt.h"
 #include "runtime/sched/internal.h"
@@ -15,7 +15,7 @@ TestSuite(sched_stack, .timeout = 120);
 
 static size_t resident_bytes(void)
 {
-    long total, resident;
+    long total = 0, resident = 0;
     FILE *f = fopen("/proc/self/statm", "r");
     CHECK(f != NULL && fscanf(f, "%ld %ld", &total, &resident) == 2);
     fclose(f);
@@ -94,13 +94,15 @@ static int layout(void *arg)
     for (uint32_t i = 0; i < hg_load_acq(&s->registered); i++) {
         const struct hg_tcb *t = hg__task_at(s, i);
         CHECK(t->slot == i && t->sched == s);
-        CHECK(t->stack.lo % page == 0 && (uintptr_t)t % 64 == 0 && t->stack.hi == (uintptr_t)(t + 1));
+        CHECK(t->stack.lo % page == 0 && (uintptr_t)t % 64 == 0 &&
+              t->stack.hi == (uintptr_t)(t + 1));
         CHECK(t->stack.hi - t->stack.lo <= hg__stack_bytes(t));
         CHECK(t->stack.hi - t->stack.lo > hg__stack_bytes(t) - 1100);
         if (hg_load_acq(&t->state) == HG_TASK_WAITING)
             CHECK(t->stack.sp > t->stack.lo && t->stack.sp < (uintptr_t)t);
         for (uint32_t j = 0; j < i; j++)
-            CHECK(hg__task_at(s, j)->stack.lo > t->stack.hi || hg__task_at(s, j)->stack.hi < t->stack.lo - page + 1);
+            CHECK(hg__task_at(s, j)->stack.lo > t->stack.hi ||
+                  hg__task_at(s, j)->stack.hi < t->stack.lo - page + 1);
     }
     int64_t scannable = hg__stack_scannable(s);
     CHECK(scannable > 200 * 300 && scannable < 201 * 8192);
@@ -165,7 +167,8 @@ static void open_2(hg_runtime **rt)
     cr_assert_eq(hg_runtime_open(&o, rt), 0);
 }
 
-/* The driver sleeps: nothing is allocated, and no cycle has been. So the test may act as the driver. */
+/* The driver sleeps: nothing is allocated, and no cycle has been. So the test may act as the
+ * driver. */
 Test(sched_stack, waiting_stacks_are_trimmed)
 {
     hg_runtime *rt;

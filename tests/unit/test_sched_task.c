@@ -1,5 +1,5 @@
-/* test_sched_task.c: starting tasks in every way, their arguments, names and stacks, ids, joining, and
- * what each call says outside of tasks. */
+/* test_sched_task.c: starting tasks in every way, their arguments, names and stacks, ids, joining,
+ * and what each call says outside of tasks. */
 #include "runtime/rt.h"
 #include "runtime/sched/internal.h"
 #include "tests/support/test.h"
@@ -145,15 +145,16 @@ static int attributes(void *arg)
 {
     hg_task *h;
     int r, forty_two = 42;
-    hg_task_attr a = {.size = sizeof a, .name = "0123456789012345678901234567890123456789",
+    hg_task_attr a = {.size = sizeof a,
+                      .name = "0123456789012345678901234567890123456789",
                       .copy_bytes = sizeof forty_two};
     (void)arg;
     CHECK(hg_go_with(&a, check_named, &forty_two, &h) == 0);
     CHECK(hg_join(h, HG_FOREVER, &r) == 0 && r == 7);
     CHECK(hg_go_with(NULL, check_unnamed, NULL, &h) == 0);
     CHECK(hg_join(h, HG_FOREVER, NULL) == 0);
-    static const size_t sizes[][2] = {{1, 16384},      {16384, 16384},     {16385, 32768},
-                                      {65536, 65536},  {0, 65536},         {100000, 131072},
+    static const size_t sizes[][2] = {{1, 16384},         {16384, 16384},    {16385, 32768},
+                                      {65536, 65536},     {0, 65536},        {100000, 131072},
                                       {1 << 20, 1 << 20}, {8 << 20, 8 << 20}};
     for (unsigned i = 0; i < HG_COUNT_OF(sizes); i++) {
         hg_task_attr s = {.size = sizeof s, .stack_bytes = sizes[i][0]};

@@ -1,5 +1,6 @@
-/* test_sched_timer.c: the timer heap against a sorted reference, and sleeping: order, a timer that is
- * due when its proc is busy (T07), one that is set to an earlier time on a sleeping proc (T10). */
+/* test_sched_timer.c: the timer heap against a sorted reference, and sleeping: order, a timer that
+ * is due when its proc is busy (T07), one that is set to an earlier time on a sleeping proc
+ * (T10). */
 #include "runtime/rt.h"
 #include "runtime/sched/internal.h"
 #include "tests/support/test.h"
@@ -184,7 +185,10 @@ static int reset_on_an_idle_proc(void *arg)
     }
     return 0;
 }
-Test(sched_timer, set_earlier_on_an_idle_proc) { cr_assert_eq(run_on(2, reset_on_an_idle_proc, NULL), 0); }
+Test(sched_timer, set_earlier_on_an_idle_proc)
+{
+    cr_assert_eq(run_on(2, reset_on_an_idle_proc, NULL), 0);
+}
 
 /* ---- many at once ---- */
 
