@@ -8,7 +8,7 @@
  *      there is work for it, else after 10 ms, as its timers need somebody
  *   3. where timers of a busy proc are late and another proc is idle, that one is woken to run them
  *   4. the collector's tick
- * While all procs are idle it slows down to 10 ms, and after half a second it sleeps until a proc
+ * While all procs are idle it slows down to 10 ms, and after 50 ms of that it sleeps until a proc
  * leaves the idle list.
  *
  * It runs no task, is no mutator, and what it reads of procs is a hint, but for the swaps in
@@ -18,7 +18,7 @@
 
 #define TICK_NS        INT64_C(1000000)
 #define SLOW_TICK_NS   INT64_C(10000000)
-#define SLOW_ROUNDS    50 /* all idle for so many rounds: sleep */
+#define SLOW_ROUNDS    5 /* all idle for so many rounds: sleep */
 #define REGION_TICK_NS INT64_C(20000)
 #define REGION_ROUNDS  50 /* so many looks; then every millisecond until something happens */
 #define HAND_ON_NS     INT64_C(20000)
