@@ -270,10 +270,14 @@ static bool upkeep(struct hg_gc *g, int64_t now, int64_t *collapsed_at)
     bool more = false;
     if (mapped > keep && hg_load_rlx(&h->free_bytes) > 0)
         more = hg__scavenge(h, hg_min_size(SCAVENGE, (size_t)(mapped - keep))) != 0;
-    if (now - *collapsed_at >= COLLAPSE_NS) {
+    /* While one block is collapsed whoever touches it waits, for up to 6 ms; done beside a load of
+     * 100,000 requests a second it took their p99 from 0.2 ms to 2 ms. So: only at rest. */
+    bool at_rest = hg_load_rlx(&g->sched->idle_count) == (uint32_t)g->sched->nprocs;
+    if (at_rest && now - *collapsed_at >= COLLAPSE_NS) {
         more |= hg__collapse_step(h);
         *collapsed_at = now;
     }
+    more |= !at_rest; /* to look again when it rests */
     more |= hg__stack_trim(g->sched, 100) != 0;
     return more;
 }
