@@ -24,6 +24,9 @@ void hg__fatal_hook(void (*hook)(void *user, const char *text), void *user);
 /* Prints a warning ("hedge: ...") the same way, through the log hook if set, and returns. Allocates
  * nothing. */
 void hg__warn(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
+
+/* One line as it is, the same way, as information: traces. At most one write. Allocates nothing. */
+void hg__log_line(const char *line);
 void hg__log_hook(void (*hook)(void *user, int level, const char *text), void *user);
 
 #define HG_CHECK(c, ...)               \

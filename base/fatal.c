@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_ROOM = 512, LEVEL_WARNING = 4 /* syslog's */ };
+enum { TEXT_ROOM = 512, LEVEL_WARNING = 4, LEVEL_INFO = 6 /* syslog's */ };
 
 typedef void fatal_fn(void *user, const char *text);
 typedef void log_fn(void *user, int level, const char *text);
@@ -102,6 +102,17 @@ static void write_line(char text[TEXT_ROOM], size_t n)
     }
 }
 
+/* To the log hook if there is one, else to standard error. */
+static void deliver(int level, char text[TEXT_ROOM], size_t n)
+{
+    void *user;
+    log_fn *hook = (log_fn *)hook_get(&log_hook, &user);
+    if (hook != NULL)
+        hook(user, level, text);
+    else
+        write_line(text, n);
+}
+
 void hg__warn(const char *format, ...)
 {
     char text[TEXT_ROOM];
@@ -110,12 +121,20 @@ void hg__warn(const char *format, ...)
     va_start(args, format);
     size_t n = compose(text, format, args);
     va_end(args);
-    void *user;
-    log_fn *hook = (log_fn *)hook_get(&log_hook, &user);
-    if (hook != NULL)
-        hook(user, LEVEL_WARNING, text);
-    else
-        write_line(text, n);
+    deliver(LEVEL_WARNING, text, n);
+    errno = saved;
+}
+
+void hg__log_line(const char *line)
+{
+    char text[TEXT_ROOM];
+    int saved = errno;
+    size_t n = strlen(line);
+    if (n > TEXT_ROOM - 2)
+        n = TEXT_ROOM - 2; /* room for a newline and the end */
+    memcpy(text, line, n);
+    text[n] = '\0';
+    deliver(LEVEL_INFO, text, n);
     errno = saved;
 }
 

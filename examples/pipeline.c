@@ -62,7 +62,7 @@ static struct result *count_words(char *line)
         size_t bytes = (size_t)(at - word);
         r->words += bytes > 0;
         if (bytes > r->longest_bytes) {
-            hg_init(r->longest, word);
+            hg_set(r->longest, word); /* overwrites a reference: not hg_init */
             r->longest_bytes = bytes;
         }
     }

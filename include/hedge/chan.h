@@ -8,8 +8,8 @@ HG_BEGIN_DECLS
 typedef struct hg_chan hg_chan;
 
 /* S: elements of elem_bytes (0 to 65,536) bytes, room for cap of them (0: unbuffered). elem: layout
- * of one element: HG_LEAF (no references), or anything else: then elements of whole words may hold
- * references. -EINVAL, -ENOMEM. */
+ * of one element: HG_LEAF (no references), HG_REFS for a channel of pointers, or anything else:
+ * then elements of whole words may hold references. -EINVAL, -ENOMEM. */
 HG_API HG_MUST int hg_chan_new(size_t elem_bytes, size_t cap, const hg_layout *elem, hg_chan **out);
 
 /* S W: sends *value. 0; -EPIPE: closed; -EAGAIN (HG_NOW) or -ETIMEDOUT: not sent. Waiting senders

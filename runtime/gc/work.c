@@ -185,12 +185,27 @@ static void charge(struct hg_gc *g, struct hg_mutator *m, int64_t bytes)
         assist(g, m);
 }
 
+/* What the memory limit counts. */
+static int64_t limited_bytes(struct hg_gc *g)
+{
+    struct hg_heap *h = g->world->heap;
+    return hg_load_rlx(&h->span_bytes) + hg_load_rlx(&g->external) +
+           (int64_t)hg__meta_bytes(g->world->meta) + hg_load_rlx(&g->sched->stack_bytes_used);
+}
+
+/* With assist off only the memory limit counts. */
+static bool above_limit(struct hg_gc *g, int64_t more)
+{
+    if (hg_load_rlx(&g->assist_on) != 0)
+        return hg_load_rlx(&g->heap_live) + more > hg_load_rlx(&g->hard);
+    int64_t limit = g->pacer.config.memory_limit;
+    return limit != INT64_MAX && limited_bytes(g) + more > limit;
+}
+
 /* Above the hard limit: waits up to 1 ms for marking to get on. Does not return then. */
 static void wait_at_hard_limit(struct hg_gc *g, struct hg_mutator *m, int64_t more)
 {
-    int64_t hard = hg_load_rlx(&g->hard);
-    if (!assist_allowed(g) || hard == HG_PACER_NO_GOAL ||
-        hg_load_rlx(&g->heap_live) + more <= hard || !marking(g))
+    if (hg_load_rlx(&g->limited) != 0 || !marking(g) || !above_limit(g, more))
         return;
     int64_t now = hg__os_now(), asked = hg_load_acq(&g->world->asked_at);
     if (asked != 0 && now - asked > LAGGARD_NS)
@@ -251,14 +266,6 @@ void hg__gc_allocated(struct hg_mutator *m, size_t more)
             sweep_in_proportion(g, m, grown);
     }
     wait_at_hard_limit(g, m, (int64_t)more);
-}
-
-/* What the memory limit counts. */
-static int64_t limited_bytes(struct hg_gc *g)
-{
-    struct hg_heap *h = g->world->heap;
-    return hg_load_rlx(&h->span_bytes) + hg_load_rlx(&g->external) +
-           (int64_t)hg__meta_bytes(g->world->meta) + hg_load_rlx(&g->sched->stack_bytes_used);
 }
 
 bool hg__gc_refuse(struct hg_mutator *m, size_t size)

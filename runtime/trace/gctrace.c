@@ -4,31 +4,16 @@
  *   gc # @#s #%: #+#+# ms clock, #+#/#/#+# ms cpu, #->#-># MB, # MB goal, # MB stacks, # MB
  *   globals, # P (forced)
  *
- * clock: ROOTS (handshakes and roots), marking, and what is after it. cpu: the same, with marking
- * split in assist / background / idle. #%: share of all CPU time since the start that the collector
- * used in its cycles.
+ * clock: ROOTS (handshakes and roots), marking, and 0: nothing stops after it. cpu: the first is
+ * elapsed time as well; marking is split in assist / background / idle. #%: share of all CPU time
+ * since the start that the collector used in its cycles.
  */
 #include "base/assert.h"
-#include "base/os.h"
 #include "runtime/trace/trace.h"
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 static double ms(int64_t ns) { return (double)ns / 1e6; }
 static unsigned long mib(uint64_t bytes) { return (unsigned long)((bytes + (1u << 19)) >> 20); }
-
-static void write_line(const char *line, int n, size_t room)
-{
-    size_t length = n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
-    while (length > 0) {
-        ssize_t done = write(STDERR_FILENO, line, length);
-        if (done <= 0)
-            return;
-        line += done;
-        length -= (size_t)done;
-    }
-}
 
 void hg__trace_cycle(const struct hg_cycle *c, int64_t opened_at, int64_t gc_cpu, int procs)
 {
@@ -36,16 +21,16 @@ void hg__trace_cycle(const struct hg_cycle *c, int64_t opened_at, int64_t gc_cpu
     int64_t since = c->end_ns - opened_at;
     int share = since > 0 ? (int)(100.0 * (double)gc_cpu / ((double)since * procs)) : 0;
     int64_t roots = c->mark_ns - c->start_ns, mark = c->end_ns - c->mark_ns;
-    int n = snprintf(
+    snprintf(
         line, sizeof line,
         "gc %lu @%.3fs %d%%: %.3g+%.3g+0 ms clock, %.3g+%.3g/%.3g/%.3g+0 ms cpu, %lu->%lu->%lu MB, "
-        "%lu MB goal, %lu MB stacks, %lu MB globals, %d P%s\n",
+        "%lu MB goal, %lu MB stacks, %lu MB globals, %d P%s",
         (unsigned long)c->number, (double)(c->start_ns - opened_at) / 1e9, share, ms(roots),
         ms(mark), ms(roots), ms(c->assist_ns), ms(c->background_ns), ms(c->idle_ns),
         mib(c->heap_at_start), mib(c->heap_at_end), mib(c->heap_marked),
         mib(c->goal == (uint64_t)INT64_MAX ? 0 : c->goal), mib(c->scanned_stack),
         mib(c->scanned_roots), procs, c->forced ? " (forced)" : "");
-    write_line(line, n, sizeof line);
+    hg__log_line(line);
 }
 
 void hg__trace_pacer(const struct hg_pacer_cycle *c, const struct hg_pacer_plan *next,
@@ -54,13 +39,12 @@ void hg__trace_pacer(const struct hg_pacer_cycle *c, const struct hg_pacer_plan 
     char line[400];
     int64_t gc = c->assist_ns + c->background_ns + c->idle_ns;
     double there = (double)c->cycle_wall_ns * c->procs;
-    int n = snprintf(
-        line, sizeof line,
-        "pacer: %d%% CPU (%d exp.) for %ld+%ld+%ld B work (%ld B est.) in %ld B -> %ld B "
-        "(cons/mark %+.3e, est. %+.3e; next %+.3e, trigger %ld B, goal %ld B, u %.3f)\n",
-        there > 0 ? (int)(100 * (double)gc / there) : 0, (int)(100 * next->u),
-        (long)c->scanned_heap, (long)c->scanned_stack, (long)c->scanned_roots, (long)expected_work,
-        (long)c->heap_at_start, (long)c->heap_at_end, next->measured, expected_cons_mark,
-        next->cons_mark, (long)next->trigger, (long)next->goal, next->u);
-    write_line(line, n, sizeof line);
+    snprintf(line, sizeof line,
+             "pacer: %d%% CPU (%d exp.) for %ld+%ld+%ld B work (%ld B est.) in %ld B -> %ld B "
+             "(cons/mark %+.3e, est. %+.3e; next %+.3e, trigger %ld B, goal %ld B, u %.3f)",
+             there > 0 ? (int)(100 * (double)gc / there) : 0, (int)(100 * next->u),
+             (long)c->scanned_heap, (long)c->scanned_stack, (long)c->scanned_roots,
+             (long)expected_work, (long)c->heap_at_start, (long)c->heap_at_end, next->measured,
+             expected_cons_mark, next->cons_mark, (long)next->trigger, (long)next->goal, next->u);
+    hg__log_line(line);
 }
