@@ -130,3 +130,22 @@ void hg__heap_close(struct hg_heap *h)
     hg__meta_free(h->meta, h->pages, sizeof *h->pages);
     hg__meta_free(h->meta, h, sizeof *h);
 }
+
+/* Heap bytes per 2 MiB of mark table. */
+#define TOUCH_STEP ((size_t)2 * HG_MIB * 8 * HG_GRAIN)
+
+static void touch_marks(struct hg_heap *h, size_t from, size_t to)
+{
+    for (size_t at = hg_round_down(from, TOUCH_STEP); at < to && at < h->size; at += TOUCH_STEP)
+        hg_or_rlx(&h->marks[at / (HG_GRAIN * 64)], 0u); /* a write, or it would map the zero page */
+}
+
+void hg__heap_touch_marks(struct hg_heap *h)
+{
+    size_t ahead = TOUCH_STEP / 8, low = hg_load_rlx(&h->low_end),
+           high = hg_load_rlx(&h->high_start);
+    if (low != 0)
+        touch_marks(h, 0, low + ahead);
+    if (high != h->size)
+        touch_marks(h, high > ahead ? high - ahead : 0, h->size);
+}

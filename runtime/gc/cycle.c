@@ -216,6 +216,7 @@ static bool reset(struct hg_gc *g)
 static void run_cycle(struct hg_gc *g)
 {
     finish_sweep(g); /* 0 */
+    hg__heap_touch_marks(g->world->heap);
     begin(g);
     bool marked = start_marking(g);
     if (marked) {
