@@ -1,0 +1,399 @@
+/* test_case_pacer.c: the pacer and the memory limit in a running program: cases P03, P05, P09, P10,
+ * P11, P12. (P08, on the arithmetic alone, is in tests/pacer.)
+ *
+ * Shares of CPU time are of what the process used or of what the machine had, whichever makes the
+ * bound safe on a busy machine.
+ */
+#include "tests/stress/test_case.h"
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+TestSuite(case_pacer, .timeout = 60);
+
+static uint32_t stop; /* set by main tasks, read by theirs */
+static bool stopping(void) { return __atomic_load_n(&stop, __ATOMIC_ACQUIRE) != 0; }
+
+static void stop_and_wait(hg_waitgroup *g)
+{
+    __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+    hg_waitgroup_wait(g, HG_FOREVER);
+    __atomic_store_n(&stop, 0, __ATOMIC_RELEASE);
+}
+
+static void **live_new(size_t bytes)
+{
+    size_t n = bytes / 1024;
+    void **all = hg_alloc(n * sizeof *all, HG_REFS);
+    for (size_t i = 0; i < n; i++)
+        all[i] = hg_alloc(1024, HG_REFS);
+    return all;
+}
+
+/* ---- P03: a cycle begins with credit in hand ---- */
+
+static void steady(void *arg)
+{
+    hg_waitgroup *done = arg;
+    while (!stopping()) {
+        for (int i = 0; i < 8; i++)
+            hg_keep_alive(hg_alloc(96, HG_REFS));
+        hg_sleep(CASE_MS);
+    }
+    hg_waitgroup_done(done);
+}
+
+static int steady_main(void *arg)
+{
+    hg_waitgroup done = {{0}};
+    (void)arg;
+    void **all = live_new(8 * CASE_MIB);
+    hg_collect(hg_current());
+    hg_stats before = case_stats();
+    hg_waitgroup_add(&done, 64);
+    for (int i = 0; i < 64; i++)
+        case_go(steady, &done);
+    for (int64_t until = hg_in(6 * CASE_SEC); hg_now() < until;) {
+        hg_sleep(20 * CASE_MS);
+        if (case_stats().cycles >= before.cycles + 6)
+            break;
+    }
+    hg_stats after = case_stats();
+    stop_and_wait(&done);
+    hg_keep_alive(all);
+    MUST(after.cycles > before.cycles, "no cycle ran");
+    MUST(after.assist_waits == before.assist_waits, "%lu tasks waited for credit",
+         (unsigned long)(after.assist_waits - before.assist_waits));
+    int64_t assist = after.assist_ns - before.assist_ns;
+    int64_t gc = case_gc_cpu(&after) - case_gc_cpu(&before);
+    MUST(assist <= gc / 4, "assist took %ld of %ld ns of GC", (long)assist, (long)gc);
+    return CASE_DONE;
+}
+
+Test(case_pacer, p03_nobody_waits_while_workers_keep_up)
+{
+    hg_options o = case_options(2);
+    case_run(steady_main, NULL, &o);
+}
+
+/* ---- P05: requests in a long mark phase ---- */
+
+struct pair {
+    hg_chan *ask, *answer;
+    hg_waitgroup *done;
+};
+
+static void server(void *arg)
+{
+    struct pair p = *(struct pair *)arg;
+    uint64_t v;
+    while (hg_chan_recv(p.ask, &v, HG_FOREVER) == 0)
+        hg_chan_send(p.answer, &v, HG_FOREVER);
+    hg_waitgroup_done(p.done);
+}
+
+static void client(void *arg)
+{
+    struct pair p = *(struct pair *)arg;
+    for (uint64_t v = 0, got = 0; !stopping(); v++) {
+        hg_chan_send(p.ask, &v, HG_FOREVER);
+        hg_chan_recv(p.answer, &got, HG_FOREVER);
+        MUST(got == v, "answer %lu to question %lu", (unsigned long)got, (unsigned long)v);
+        hg_sleep(100000);
+    }
+    hg_chan_close(p.ask);
+    hg_waitgroup_done(p.done);
+}
+
+/* p99 of the waits in run queues since *since was taken; *since is brought up to date. */
+static int64_t runq_p99(hg_histogram **since)
+{
+    hg_histogram *now = case_histogram(HG_HIST_RUNQ), *old = *since;
+    for (unsigned i = 0; i < HG_HISTOGRAM_BUCKETS; i++)
+        old->count[i] = now->count[i] - old->count[i];
+    old->total = now->total - old->total;
+    old->max = now->max;
+    MUST(old->total > 100, "only %lu waits", (unsigned long)old->total);
+    int64_t p99 = hg_histogram_quantile(old, 0.99);
+    free(old);
+    *since = now;
+    return p99;
+}
+
+static int requests_main(void *arg)
+{
+    hg_waitgroup done = {{0}};
+    enum { PAIRS = 8 };
+    (void)arg;
+    void **all = live_new((size_t)test_scaled(96) * CASE_MIB);
+    hg_waitgroup_add(&done, 2 * PAIRS);
+    for (int i = 0; i < PAIRS; i++) {
+        struct pair p = {.done = &done};
+        MUST(hg_chan_new(8, 0, HG_LEAF, &p.ask) == 0, "hg_chan_new");
+        MUST(hg_chan_new(8, 0, HG_LEAF, &p.answer) == 0, "hg_chan_new");
+        MUST(hg_go_copy(server, &p, sizeof p) == 0, "hg_go_copy");
+        MUST(hg_go_copy(client, &p, sizeof p) == 0, "hg_go_copy");
+    }
+    hg_sleep(20 * CASE_MS);
+    hg_histogram *seen = case_histogram(HG_HIST_RUNQ);
+    hg_sleep(400 * CASE_MS);
+    int64_t outside = runq_p99(&seen), stall = case_stall();
+    int64_t mark = case_stats().mark_wall_ns;
+    for (int64_t until = hg_in(800 * CASE_MS); hg_now() < until;)
+        hg_collect(hg_current());
+    int64_t inside = runq_p99(&seen);
+    MUST(case_stats().mark_wall_ns - mark > 50 * CASE_MS, "no long mark phase");
+    stop_and_wait(&done);
+    hg_keep_alive(all);
+    free(seen);
+    int64_t bound = (10 * outside > 500000 ? 10 * outside : 500000) + 5 * stall;
+    MUST(inside < bound, "p99 of waits: %ld ns outside, %ld inside, bound %ld", (long)outside,
+         (long)inside, (long)bound);
+    return CASE_DONE;
+}
+
+Test(case_pacer, p05_requests_while_marking)
+{
+    hg_options o = case_options(2);
+    o.track_waits = true;
+    case_run(requests_main, NULL, &o);
+}
+
+/* ---- P09: live data above the memory limit ---- */
+
+static void count_passed(void *user, int64_t bytes)
+{
+    struct {
+        uint32_t calls;
+        int64_t bytes;
+    } *told = user;
+    __atomic_fetch_add(&told->calls, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&told->bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static struct {
+    uint32_t calls;
+    int64_t bytes;
+} told;
+
+static int64_t limit_of_test(void) { return (int64_t)(64 * CASE_MIB); }
+
+/* Allocates for 4 seconds; returns GC's share of the CPU time that the procs could have had, which
+ * is what the limiter bounds. */
+static double churn_share(uint64_t *allocated)
+{
+    hg_stats before = case_stats();
+    int64_t there = -hg_now() * before.procs;
+    for (int64_t until = hg_in(4 * CASE_SEC); hg_now() < until;)
+        for (int i = 0; i < 1000; i++)
+            hg_keep_alive(hg_alloc(256, HG_REFS));
+    there += hg_now() * before.procs;
+    hg_stats after = case_stats();
+    *allocated = after.alloc_bytes - before.alloc_bytes;
+    return (double)(case_gc_cpu(&after) - case_gc_cpu(&before)) / (double)there;
+}
+
+static int above_limit_main(void *arg)
+{
+    uint64_t allocated;
+    (void)arg;
+    void **all = live_new((size_t)limit_of_test() / 5 * 6); /* 120 % of the limit */
+    double share = churn_share(&allocated);
+    hg_keep_alive(all);
+    fprintf(stderr, "  GC share %.2f, %lu MB allocated, told %u times\n", share,
+            (unsigned long)(allocated >> 20), told.calls);
+    MUST(share < 0.55, "GC took %.0f %% of CPU time", 100 * share);
+    MUST(allocated > 20 * CASE_MIB, "no progress: %lu bytes", (unsigned long)allocated);
+    MUST(told.calls == 1, "the callback was raised %u times", told.calls);
+    MUST(told.bytes > limit_of_test(), "raised at %ld bytes", (long)told.bytes);
+    return CASE_DONE;
+}
+
+Test(case_pacer, p09_live_data_above_the_soft_limit)
+{
+    for (int procs = 1; procs <= 2; procs++) {
+        memset(&told, 0, sizeof told);
+        hg_options o = case_options(procs);
+        o.memory_limit = limit_of_test();
+        o.limit_passed = count_passed;
+        o.user = &told;
+        case_run(above_limit_main, NULL, &o);
+    }
+}
+
+/* Objects of 4 KiB into all[0..n-1] until there is no room. Returns how many there are. */
+static size_t fill_up(void **all, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        void *p = hg_try_alloc(4096, HG_LEAF);
+        if (p == NULL)
+            return i;
+        hg_ref_store(&all[i], p);
+    }
+    return n;
+}
+
+static int hard_limit_main(void *arg)
+{
+    size_t n = 2 * (size_t)limit_of_test() / 4096;
+    (void)arg;
+    void **all = hg_alloc(n * sizeof *all, HG_REFS);
+    for (int round = 0; round < 3; round++) {
+        size_t kept = fill_up(all, n);
+        MUST(kept < n, "twice the limit is live, and no end");
+        MUST(kept * 4096 > (size_t)limit_of_test() / 4, "NULL at %zu bytes (round %d)", kept * 4096,
+             round);
+        for (size_t i = 0; i < kept; i++)
+            hg_ref_store(&all[i], NULL); /* there is room again */
+        for (int i = 0; i < 10000; i++)
+            MUST(hg_try_alloc(4096, HG_LEAF) != NULL, "NULL with nothing live (%d, round %d)", i,
+                 round);
+    }
+    return CASE_DONE;
+}
+
+Test(case_pacer, p09_hard_limit_gives_null)
+{
+    hg_options o = case_options(1);
+    o.memory_limit = limit_of_test();
+    o.hard_limit = true;
+    case_run(hard_limit_main, NULL, &o);
+}
+
+/* ---- P10: limits as text ---- */
+
+static int run_tiny(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < 20000; i++)
+        hg_keep_alive(hg_alloc(64, HG_REFS));
+    return CASE_DONE;
+}
+
+Test(case_pacer, p10_limits_as_text)
+{
+    static const struct {
+        const char *text;
+        int64_t limit; /* -1: bad */
+    } rows[] = {
+        {"0", 0},
+        {"1", 1},
+        {"64KiB", 65536},
+        {"9223372036854775807", INT64_MAX},
+        {"9223372036854775808", -1},
+        {"1GiB", INT64_C(1) << 30},
+        {"8388607TiB", INT64_C(8388607) << 40},
+        {"8388608TiB", -1},
+        {"512B", 512},
+        {"off", INT64_MAX},
+        {"", INT64_MAX},
+        {"1G", -1},
+        {"16MB", -1},
+        {"-1", -1},
+        {" 5MiB", -1},
+        {"5MiB ", -1},
+        {"+5", -1},
+        {"0x10", -1},
+        {"1e9", -1},
+        {"GiB", -1},
+        {"123456789012345678901234567890", -1},
+        {"99999999999999999999GiB", -1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char why[300] = "";
+        hg_options o = case_options(1);
+        setenv("GOMEMLIMIT", rows[i].text, 1);
+        int err = hg_options_env(&o, why, sizeof why);
+        if (rows[i].limit < 0) {
+            cr_assert_eq(err, -EINVAL, "\"%s\" was taken", rows[i].text);
+            cr_assert_eq(o.memory_limit, INT64_MAX, "\"%s\" changed the limit", rows[i].text);
+            cr_assert_not_null(strstr(why, "GOMEMLIMIT"), "\"%s\": \"%s\"", rows[i].text, why);
+        } else {
+            cr_assert_eq(err, 0, "\"%s\": %s", rows[i].text, why);
+            cr_assert_eq(o.memory_limit, rows[i].limit, "\"%s\"", rows[i].text);
+        }
+        case_run(run_tiny, NULL, &o); /* any limit that was taken can be run with */
+    }
+    hg_options o = case_options(1);
+    o.memory_limit = -1;
+    hg_runtime *rt;
+    cr_assert_eq(hg_runtime_open(&o, &rt), -EINVAL);
+}
+
+/* ---- P11: a small live heap ---- */
+
+static int small_heap_main(void *arg)
+{
+    (void)arg;
+    void **all = live_new(100 * 1024);
+    hg_stats before = case_stats();
+    int64_t start = hg_now();
+    for (int64_t now = start; now < start + 2 * CASE_SEC; now = hg_now()) {
+        uint64_t due = (uint64_t)(now - start) / 5; /* 200 MB/s */
+        while (case_stats().alloc_bytes - before.alloc_bytes < due)
+            for (int i = 0; i < 200; i++)
+                hg_keep_alive(hg_alloc(512, HG_LEAF));
+        hg_sleep(CASE_MS);
+    }
+    int64_t there = (hg_now() - start) * 2;
+    hg_stats after = case_stats();
+    hg_keep_alive(all);
+    uint64_t cycles = after.cycles - before.cycles;
+    uint64_t allocated = after.alloc_bytes - before.alloc_bytes;
+    MUST(cycles > 0, "no cycle ran");
+    MUST(cycles <= allocated / CASE_MIB + 1, "%lu cycles for %lu MB", (unsigned long)cycles,
+         (unsigned long)(allocated >> 20));
+    MUST((case_gc_cpu(&after) - case_gc_cpu(&before)) * 10 < there, "GC took %ld of %ld ns of CPU",
+         (long)(case_gc_cpu(&after) - case_gc_cpu(&before)), (long)there);
+    return CASE_DONE;
+}
+
+Test(case_pacer, p11_a_small_heap_is_not_collected_all_the_time)
+{
+    hg_options o = case_options(2);
+    case_run(small_heap_main, NULL, &o);
+}
+
+/* ---- P12: everybody allocates flat out from a cold start ---- */
+
+static void flat_out(void *arg)
+{
+    hg_waitgroup *done = arg;
+    void **kept = hg_alloc(4096 * sizeof *kept, HG_REFS);
+    for (size_t i = 0; !stopping(); i++)
+        hg_ref_store(&kept[i % 4096], hg_alloc(256, HG_REFS));
+    hg_waitgroup_done(done);
+}
+
+/* What is allocated while a handshake waits for a thread that the machine has taken the CPU from
+ * comes on top (nobody waits for a laggard): as much as the procs allocate in that time. */
+static int cold_start_main(void *arg)
+{
+    static hg_cycle all[256]; /* too large for a task's stack */
+    hg_waitgroup done = {{0}};
+    (void)arg;
+    int64_t start = hg_now();
+    hg_waitgroup_add(&done, 4);
+    for (int i = 0; i < 4; i++)
+        case_go(flat_out, &done);
+    hg_sleep(1500 * CASE_MS);
+    int n = hg_stats_cycles(hg_current(), all, 256), over = 0;
+    hg_stats st = case_stats();
+    double rate = (double)st.alloc_bytes / (double)(hg_now() - start);
+    stop_and_wait(&done);
+    MUST(n > 2, "only %d cycles", n);
+    for (int i = 0; i < n; i++) {
+        double late = rate * (double)(all[i].mark_ns - all[i].start_ns);
+        over += (double)all[i].heap_at_end > 1.2 * (double)all[i].goal + 2 * late;
+    }
+    MUST(over <= n / 4, "%d of %d cycles ended above 1.2 times their goal, the worst at %.2f", over,
+         n, st.worst_over_goal);
+    return CASE_DONE;
+}
+
+Test(case_pacer, p12_cold_start)
+{
+    hg_options o = case_options(2);
+    o.min_heap_bytes = 64 * CASE_MIB;
+    case_run(cold_start_main, NULL, &o);
+}
