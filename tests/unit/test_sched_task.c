@@ -285,6 +285,8 @@ static int collecting(void *arg)
         CHECK(hg_go_with(&a, sum_copied, &n, &two) == 0);
         n = NULL;
         CHECK(hg_join(one, HG_FOREVER, &r) == 0 && r == 5 * i);
+        if (i % 8 == 0)
+            hg_collect(hg_current());
         CHECK(hg_join(two, HG_FOREVER, &r) == 0 && r == 5 * (i + 1));
     }
     hg_stats st = {.size = sizeof st};
