@@ -218,6 +218,10 @@ static int huge_main(void *arg)
     MUST(allocs > 100, "only %lu allocations", (unsigned long)allocs);
     MUST(slow_allocs * 100 <= allocs, "the collector took above 1 ms of %lu of %lu allocations",
          (unsigned long)slow_allocs, (unsigned long)allocs);
+    hg_histogram *hold = case_histogram(HG_HIST_HOLD);
+    MUST(hg_histogram_quantile(hold, 0.99) < CASE_MS / 2, "holds of %ld ns of CPU time at p99",
+         (long)hg_histogram_quantile(hold, 0.99));
+    free(hold);
     MUST(hg_size_of(array[n - 1]) >= 16, "the array's last object was freed");
     MUST(case_stats().heap_marked_bytes >= bytes, "the array was not marked");
     return CASE_DONE;
