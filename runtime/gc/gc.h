@@ -14,12 +14,12 @@
 #include "runtime/sched/sched.h"
 #include <hedge/stats.h>
 
-#define HG_SLICE_NS      INT64_C(50000)     /* longest background slice between two tasks */
-#define HG_IDLE_SLICE_NS INT64_C(20000)     /* idle marking looks for tasks at least this often */
-#define HG_ASSIST_NS     INT64_C(50000)     /* longest assist */
-#define HG_SCAN_CHUNK    4096u              /* bytes of stack per claim */
-#define HG_SCAN_WHOLE    16384u             /* deeper stacks are never scanned in one go */
-#define HG_CHUNK_BYTES   ((size_t)32 << 10) /* of a large object */
+#define HG_SLICE_NS      INT64_C(50000)    /* longest background slice between two tasks */
+#define HG_IDLE_SLICE_NS INT64_C(20000)    /* idle marking looks for tasks at least this often */
+#define HG_ASSIST_NS     INT64_C(50000)    /* longest assist */
+#define HG_SCAN_CHUNK    4096u             /* bytes of stack per claim */
+#define HG_SCAN_WHOLE    16384u            /* deeper stacks are never scanned in one go */
+#define HG_CHUNK_BYTES   ((size_t)8 << 10) /* of a large object */
 #define HG_CYCLES_KEPT   256
 
 /* Global roots (roots.c). */

@@ -23,7 +23,8 @@
 
 #define RING        HG_MARK_RING
 #define DELAY       HG_MARK_DELAY
-#define CHECK_EVERY 32u /* objects between two looks at the clock and the run queue: about 2 us */
+#define CHECK_EVERY 32u  /* objects between two looks at the clock and the run queue: about 2 us */
+#define CHECK_BYTES 8192 /* likewise: large objects take longer */
 
 static __attribute__((noinline)) struct hg_grey *publish(struct hg_tracer *t)
 {
@@ -328,11 +329,13 @@ static void finish(struct hg_tracer *t)
 
 static void trace(struct hg_tracer *t, enum hg_work_kind kind, int64_t until, int64_t bytes)
 {
+    int64_t look_at = CHECK_BYTES;
     for (unsigned n = 1; fill_ring(t); n++) {
         const struct hg_grey_object *g = &t->ring[t->head++ % RING];
         t->count--;
         scan_grey(t, g);
-        if (n % CHECK_EVERY == 0) {
+        if (n % CHECK_EVERY == 0 || hg_unlikely(t->bytes >= look_at)) {
+            look_at = t->bytes + CHECK_BYTES;
             balance(t);
             if (must_stop(t, kind, until, bytes))
                 return;

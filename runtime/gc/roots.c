@@ -9,8 +9,9 @@
  *   the task ends;
  *   (argument, handle)         switch-in; a worker in MARK     (by its own task)     the argument
  *                              was shaded
- *   scheduler stack            SCAN, by its own thread         plain                 rewound at
- *                              every switch
+ *   scheduler stack            not scanned: no user code      plain                 rewound at
+ *                              every switch runs on it, and no slow path holds the only reference
+ *                              to an object across a poll
  *   wait record (element)      with the stack it lies on;      a hand-over shades    off the queue
  *   before the
  *                              the element is the waiter's     each word it moves    waiter runs on

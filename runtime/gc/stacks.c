@@ -114,9 +114,6 @@ void hg__scan_mutator(struct hg_mutator *m, bool own)
     struct hg_gc *g = hg__gc_of(m->world);
     uint32_t cycle = hg_load_rlx(&m->world->cycle);
     struct hg_stack *s = m->stack;
-    if (own) /* what slow paths up the scheduler stack hold, with the registers spilled at its low
-              * end */
-        count_stack_bytes(m, hg__scan_words(m, m->poll_sp, m->sched_sp));
     if (s == NULL)
         return;
     if (s->hi - s->sp > HG_SCAN_WHOLE) {

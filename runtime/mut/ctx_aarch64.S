@@ -94,23 +94,6 @@ hg__ctx_resume:
     .cfi_endproc
     .size hg__ctx_resume, . - hg__ctx_resume
 
-    .globl hg__ctx_spill
-    .hidden hg__ctx_spill
-    .type hg__ctx_spill, %function
-    .p2align 4
-hg__ctx_spill:
-    .cfi_startproc
-    SAVE
-    mov x9, x0
-    mov x0, x1
-    mov x1, sp
-    blr x9
-    LOAD
-    .cfi_def_cfa sp, 0
-    ret
-    .cfi_endproc
-    .size hg__ctx_spill, . - hg__ctx_spill
-
 /* First code on a fresh stack: x19 = argument, x20 = entry. */
     .globl hg__ctx_entry
     .hidden hg__ctx_entry

@@ -119,22 +119,6 @@ hg__ctx_resume:
     .cfi_endproc
     .size hg__ctx_resume, . - hg__ctx_resume
 
-/* void *hg__ctx_spill(void *(*fn)(void *a, uintptr_t sp), void *a) */
-    .globl hg__ctx_spill
-    .hidden hg__ctx_spill
-    .type hg__ctx_spill, @function
-    .p2align 4
-hg__ctx_spill:
-    .cfi_startproc
-    SAVE
-    movq %rdi, %rax
-    movq %rsi, %rdi
-    movq %rsp, %rsi
-    call *%rax
-    RESTORE
-    .cfi_endproc
-    .size hg__ctx_spill, . - hg__ctx_spill
-
 /* First code on a fresh stack: r12 = argument, r13 = entry. The chain of frames ends here. */
     .globl hg__ctx_entry
     .hidden hg__ctx_entry

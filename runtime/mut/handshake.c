@@ -80,17 +80,15 @@ static void answer(struct hg_mutator *m, uint32_t epoch, bool own)
         hg__os_wake(&w->unanswered, 1);
 }
 
-static void *poll_spilled(void *arg, uintptr_t sp)
+void hg__poll_slow(struct hg_mutator *m)
 {
-    struct hg_mutator *m = arg;
     struct hg_world *w = m->world;
-    m->poll_sp = sp;
     for (;;) {
         uint32_t epoch = hg_load_sc(&w->epoch);
         if (hg_load_rlx(&m->stamp) != epoch) {
             answer(m, epoch, true);
-            while (hg_load_acq(&w->hold) == epoch) /* HOLD; not the next one, which must be answered
-                                                    * first */
+            /* HOLD; not the next one, which must be answered first. */
+            while (hg_load_acq(&w->hold) == epoch)
                 hg__os_wait(&w->hold, epoch, INT64_MAX);
         }
         /* The next request's epoch may be there already, and its bit be raised at any moment.
@@ -99,14 +97,8 @@ static void *poll_spilled(void *arg, uintptr_t sp)
          * behind: then the next poll finds nothing to do and clears it. */
         hg_and_sc(&m->attention, ~HG_ATTENTION_HANDSHAKE);
         if (hg_load_sc(&w->epoch) == epoch)
-            return NULL;
+            return;
     }
-}
-
-void hg__poll_slow(struct hg_mutator *m)
-{
-    /* Spilled, so that SCAN sees what callers up the scheduler stack hold in registers. */
-    hg__ctx_spill(poll_spilled, m);
 }
 
 static void *safepoint_on_scheduler(void *a, void *b)

@@ -124,8 +124,6 @@ struct hg_mutator {
     struct hg_grey *grey;   /* its grey objects, not yet published; never NULL once marking began */
     struct hg_cache cache;
     struct hg_layout_cache layouts[HG_LAYOUT_CACHE];
-    uintptr_t poll_sp;   /* while it answers: where its registers were spilled on the
-                          * scheduler stack */
     bool kept;           /* HOLD: the driver keeps it TAKEN; MUTATORS */
     struct hg_list link; /* world->mutators; MUTATORS */
 
@@ -137,7 +135,7 @@ struct hg_mutator {
     _Atomic int64_t next_slice_at; /* when background work is due here; writer: owner; reader:
                                     * monitor */
     int32_t stress_left;
-    void *sched_stack_lo; /* bounds of the scheduler stack, for scans and sanitizers */
+    void *sched_stack_lo; /* bounds of the scheduler stack, for sanitizers */
     size_t sched_stack_bytes;
     void *sched_fiber; /* ThreadSanitizer's, of the thread */
 
@@ -232,8 +230,6 @@ _Noreturn void hg__ctx_resume(uintptr_t sp, void *value);
 /* Lays out a fresh stack below `top` so that resuming its sp calls entry(arg) with a terminated
  * frame chain. Returns the sp. entry must not return. */
 uintptr_t hg__ctx_init(uintptr_t top, void (*entry)(void *), void *arg);
-/* Spills all callee-saved registers to the current stack and calls fn(a, sp) there. */
-void *hg__ctx_spill(void *(*fn)(void *a, uintptr_t sp), void *a);
 
 /* Runs fn(m, b) on m's scheduler stack on behalf of the running task (the sanitizers are told).
  * Requires m == hg__self(). fn may park the task: then it does not return here and hg__resume makes

@@ -12,7 +12,20 @@
 #include "runtime/trace/trace.h"
 #include <stdio.h>
 
-static double ms(int64_t ns) { return (double)ns / 1e6; }
+struct text {
+    char s[16];
+};
+
+/* Milliseconds with about three digits and never an exponent, which readers of these lines do not
+ * expect. */
+static struct text ms(int64_t ns)
+{
+    struct text t;
+    double v = (double)ns / 1e6;
+    snprintf(t.s, sizeof t.s, "%.*f", v >= 100 ? 0 : v >= 10 ? 1 : v >= 1 ? 2 : 3, v);
+    return t;
+}
+
 static unsigned long mib(uint64_t bytes) { return (unsigned long)((bytes + (1u << 19)) >> 20); }
 
 void hg__trace_cycle(const struct hg_cycle *c, int64_t opened_at, int64_t gc_cpu, int procs)
@@ -21,15 +34,14 @@ void hg__trace_cycle(const struct hg_cycle *c, int64_t opened_at, int64_t gc_cpu
     int64_t since = c->end_ns - opened_at;
     int share = since > 0 ? (int)(100.0 * (double)gc_cpu / ((double)since * procs)) : 0;
     int64_t roots = c->mark_ns - c->start_ns, mark = c->end_ns - c->mark_ns;
-    snprintf(
-        line, sizeof line,
-        "gc %lu @%.3fs %d%%: %.3g+%.3g+0 ms clock, %.3g+%.3g/%.3g/%.3g+0 ms cpu, %lu->%lu->%lu MB, "
-        "%lu MB goal, %lu MB stacks, %lu MB globals, %d P%s",
-        (unsigned long)c->number, (double)(c->start_ns - opened_at) / 1e9, share, ms(roots),
-        ms(mark), ms(roots), ms(c->assist_ns), ms(c->background_ns), ms(c->idle_ns),
-        mib(c->heap_at_start), mib(c->heap_at_end), mib(c->heap_marked),
-        mib(c->goal == (uint64_t)INT64_MAX ? 0 : c->goal), mib(c->scanned_stack),
-        mib(c->scanned_roots), procs, c->forced ? " (forced)" : "");
+    snprintf(line, sizeof line,
+             "gc %lu @%.3fs %d%%: %s+%s+0 ms clock, %s+%s/%s/%s+0 ms cpu, %lu->%lu->%lu MB, "
+             "%lu MB goal, %lu MB stacks, %lu MB globals, %d P%s",
+             (unsigned long)c->number, (double)(c->start_ns - opened_at) / 1e9, share, ms(roots).s,
+             ms(mark).s, ms(roots).s, ms(c->assist_ns).s, ms(c->background_ns).s, ms(c->idle_ns).s,
+             mib(c->heap_at_start), mib(c->heap_at_end), mib(c->heap_marked),
+             mib(c->goal == (uint64_t)INT64_MAX ? 0 : c->goal), mib(c->scanned_stack),
+             mib(c->scanned_roots), procs, c->forced ? " (forced)" : "");
     hg__log_line(line);
 }
 

@@ -86,30 +86,3 @@ Test(ctx, the_rounding_mode_belongs_to_the_stack)
     resume_task(1);
     cr_assert_eq(fegetround(), FE_TONEAREST);
 }
-
-static void *find_word(void *wanted, uintptr_t sp)
-{
-    for (uintptr_t *p = (uintptr_t *)sp, *end = p + 64; p < end; p++)
-        if (*p == ~(uintptr_t)wanted)
-            return p;
-    return NULL;
-}
-
-static __attribute__((noinline)) void *spill_with(uintptr_t secret)
-{
-    /* The only copy of the secret is in a callee-saved register while the scan runs. */
-#if defined(__x86_64__)
-    register uintptr_t kept __asm__("r14") = secret;
-#else
-    register uintptr_t kept __asm__("x24") = secret;
-#endif
-    __asm__ volatile("" : "+r"(kept));
-    void *found = hg__ctx_spill(find_word, (void *)~secret);
-    __asm__ volatile("" : "+r"(kept));
-    return found;
-}
-
-Test(ctx, spill_puts_callee_saved_registers_on_the_stack)
-{
-    cr_assert_not_null(spill_with(UINT64_C(0x5eC4e7000000beef)));
-}
