@@ -182,11 +182,11 @@ static void own_handler(int signal, siginfo_t *info, void *context)
     (void)context;
     _exit(signal == SIGSEGV && info->si_addr == (void *)64 ? 9 : 1);
 }
-static __attribute__((noinline)) int fault(void *arg) { return *(volatile int *)arg; }
+static void *volatile bad_address = (void *)64; /* volatile: no compiler knows what it is */
 static int fault_at_64(void *arg)
 {
     (void)arg;
-    return fault((void *)64);
+    return *(volatile int *)bad_address;
 }
 static void fault_with_own_handler(void *arg)
 {
