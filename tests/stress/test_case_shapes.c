@@ -59,6 +59,7 @@ static int deep_main(void *arg)
     (void)arg;
     struct link *list = list_new(n / 4);
     int64_t quarter = mark_cpu();
+    hg_keep_alive(list);
     uint64_t meta = case_stats().meta_bytes;
     list = NULL;
     hg_keep_alive(list);
@@ -67,8 +68,8 @@ static int deep_main(void *arg)
     hg_stats st = case_stats();
     MUST(st.heap_marked_bytes >= n * sizeof *list, "%lu bytes marked of a list of %lu nodes",
          (unsigned long)st.heap_marked_bytes, (unsigned long)n);
-    MUST(whole < 12 * quarter + 5 * CASE_MS, "4 times the list: %ld ns, before %ld", (long)whole,
-         (long)quarter);
+    BOUND(whole < 12 * quarter + 5 * CASE_MS, "4 times the list: %ld ns, before %ld", (long)whole,
+          (long)quarter);
     uint64_t length = 0;
     for (struct link *l = list; l != NULL; l = l->next)
         length++;
@@ -219,8 +220,8 @@ static int huge_main(void *arg)
     MUST(slow_allocs * 100 <= allocs, "the collector took above 1 ms of %lu of %lu allocations",
          (unsigned long)slow_allocs, (unsigned long)allocs);
     hg_histogram *hold = case_histogram(HG_HIST_HOLD);
-    MUST(hg_histogram_quantile(hold, 0.99) < CASE_MS / 2, "holds of %ld ns of CPU time at p99",
-         (long)hg_histogram_quantile(hold, 0.99));
+    BOUND(hg_histogram_quantile(hold, 0.99) < CASE_MS / 2, "holds of %ld ns of CPU time at p99",
+          (long)hg_histogram_quantile(hold, 0.99));
     free(hold);
     MUST(hg_size_of(array[n - 1]) >= 16, "the array's last object was freed");
     MUST(case_stats().heap_marked_bytes >= bytes, "the array was not marked");
@@ -302,7 +303,7 @@ static int absurd_main(void *arg)
         int64_t before = case_clock(CLOCK_PROCESS_CPUTIME_ID);
         void *p = hg_try_alloc(sizes[i], HG_LEAF);
         int64_t took = case_clock(CLOCK_PROCESS_CPUTIME_ID) - before;
-        MUST(took < 100 * CASE_MS, "hg_try_alloc(%zu) took %ld ns", sizes[i], (long)took);
+        BOUND(took < 100 * CASE_MS, "hg_try_alloc(%zu) took %ld ns", sizes[i], (long)took);
         MUST(p == NULL || (!limited && sizes[i] <= (size_t)4 << 30), "%zu bytes: %p", sizes[i], p);
         MUST(p == NULL || hg_size_of(p) >= sizes[i], "%zu bytes: smaller", sizes[i]);
         p = hg_try_alloc(100, HG_REFS); /* everything stays usable */

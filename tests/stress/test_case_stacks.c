@@ -1,4 +1,5 @@
-/* test_case_stacks.c: deep stacks, many stacks, tasks that do not come by: cases G07, G10, S03, S04.
+/* test_case_stacks.c: deep stacks, many stacks, tasks that do not come by: cases G07, G10, S03,
+ * S04.
  *
  * Where a bound is on what the collector takes of a task in one piece, it is on CPU time
  * (HG_HIST_HOLD). In those tests each proc always has a task to run, so that slices of idle procs
@@ -77,8 +78,8 @@ static int deep_main(void *arg)
     MUST(whole, "the deep stack was never scanned");
     /* Read in one piece it takes several ms, once a cycle. */
     hg_histogram *hold = case_histogram(HG_HIST_HOLD);
-    MUST(case_count_above(hold, CASE_MS) * 4 < cycles, "%lu holds above 1 ms in %lu cycles",
-         (unsigned long)case_count_above(hold, CASE_MS), (unsigned long)cycles);
+    BOUND(case_count_above(hold, CASE_MS) * 4 < cycles, "%lu holds above 1 ms in %lu cycles",
+          (unsigned long)case_count_above(hold, CASE_MS), (unsigned long)cycles);
     free(hold);
     return CASE_DONE;
 }
@@ -165,8 +166,8 @@ static int polite_main(void *arg)
     int64_t p99 = hg_histogram_quantile(h, 0.99);
     MUST(h->total >= 500, "only %lu handshakes", (unsigned long)h->total);
     free(h);
-    MUST(p99 < CASE_MS + 4 * stall, "handshakes: p99 %ld ns; the machine stalls for %ld", (long)p99,
-         (long)stall);
+    BOUND(p99 < CASE_MS + 4 * stall, "handshakes: p99 %ld ns; the machine stalls for %ld",
+          (long)p99, (long)stall);
     return CASE_DONE;
 }
 
