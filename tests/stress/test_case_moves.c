@@ -263,7 +263,7 @@ static void g02(int procs)
 Test(case_moves, g02_references_in_registers) { g02(1); }
 Test(case_moves, g02_references_in_registers_two_procs) { g02(2); }
 
-/* ---- G03: the only reference is on a parked task's stack, or in a root on the native stack ---- */
+/* ---- G03: the only reference is on a parked stack, or in a root on the native stack ---- */
 
 enum { IN_RECEIVE, IN_SLEEP, IN_MUTEX, IN_GROUP, IN_SELECT, IN_REGION, PLACES };
 
