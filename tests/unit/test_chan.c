@@ -1,7 +1,7 @@
 /* test_chan.c: what channels promise, on one proc and on several: order, buffers, close, deadlines,
  * misuse. */
+#include "tests/unit/test_chan.h"
 #include "base/atomic.h"
-#include "tests/unit/test_sync.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -110,19 +110,16 @@ struct place {
 static void send_place(void *arg)
 {
     struct place *p = arg;
-    hg_add_acqrel(&p->w->waiting, 1);
     CHECK(hg_chan_send(p->w->c, &p->i, HG_FOREVER) == 0);
 }
 static void recv_place(void *arg)
 {
     struct place *p = arg;
     int got = -1;
-    hg_add_acqrel(&p->w->waiting, 1);
     CHECK(hg_chan_recv(p->w->c, &got, HG_FOREVER) == 0);
     CHECK(got == p->i);
     CHECK(hg_chan_send(p->w->done, &got, HG_FOREVER) == 0);
 }
-/* One proc: a task that has counted itself waits as soon as another one runs. */
 static int first_come_first_served(void *arg)
 {
     struct work w = {.c = new_chan(sizeof(int), 0, HG_LEAF),
@@ -132,16 +129,15 @@ static int first_come_first_served(void *arg)
     for (int i = 0; i < QUEUED; i++) {
         places[i] = (struct place){&w, i};
         go(send_place, &places[i]);
-        yield_until(&w.waiting, i + 1);
+        yield_until_waiting(w.c, i + 1);
     }
     for (int i = 0, got = -1; i < QUEUED; i++) {
         CHECK(hg_chan_recv(w.c, &got, HG_NOW) == 0);
         CHECK(got == i);
     }
-    hg_store_rlx(&w.waiting, 0);
     for (int i = 0; i < QUEUED; i++) {
         go(recv_place, &places[i]);
-        yield_until(&w.waiting, i + 1);
+        yield_until_waiting(w.c, i + 1);
     }
     for (int i = 0; i < QUEUED; i++)
         CHECK(hg_chan_send(w.c, &i, HG_NOW) == 0);
@@ -160,7 +156,8 @@ static int buffer_before_senders(void *arg)
     for (int i = 0; i < QUEUED; i++) {
         places[i] = (struct place){&w, i};
         go(send_place, &places[i]);
-        yield_until(&w.waiting, i + 1);
+        while (hg_chan_length(w.c) + (size_t)waiting_at(w.c) != (size_t)i + 1)
+            hg_yield();
     }
     CHECK(hg_chan_length(w.c) == 3);
     for (int i = 0, got = -1; i < QUEUED; i++) {
@@ -339,8 +336,7 @@ static void recv_until(void *arg)
 {
     struct place *p = arg;
     int got = -1;
-    int64_t deadline = p->i == 1 ? hg_in(1000000) : HG_FOREVER;
-    hg_add_acqrel(&p->w->waiting, 1);
+    int64_t deadline = p->i == 1 ? hg_in(100000000) : HG_FOREVER;
     int r = hg_chan_recv(p->w->c, &got, deadline);
     CHECK(p->i == 1 ? r == -ETIMEDOUT : r == 0 && got == p->i);
     CHECK(hg_chan_send(p->w->done, &got, HG_FOREVER) == 0);
@@ -355,7 +351,7 @@ static int deadline_between_others(void *arg)
     for (int i = 0; i < 3; i++) {
         places[i] = (struct place){&w, i};
         go(recv_until, &places[i]);
-        yield_until(&w.waiting, i + 1);
+        yield_until_waiting(w.c, i + 1);
     }
     CHECK(hg_chan_recv(w.done, &got, HG_FOREVER) == 0 && got == -1);
     for (int i = 0; i < 3; i += 2) {

@@ -3,8 +3,7 @@
  * with a pattern, and every value that is received is checked down to its object.
  */
 #include "base/atomic.h"
-#include "runtime/sync/chan.h"
-#include "tests/unit/test_sync.h"
+#include "tests/unit/test_chan.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -205,7 +204,7 @@ struct shading {
     hg_chan *c;
     void **to; /* where the waiting receiver wants it; NULL: in its frame */
     bool select;
-    _Atomic int waiting, done;
+    _Atomic int done;
 };
 static void set_phase(enum hg_phase phase)
 {
@@ -236,7 +235,6 @@ static void wait_with_white(void *arg)
 {
     struct shading *s = arg;
     void *value = white();
-    hg_add_acqrel(&s->waiting, 1);
     CHECK(send_one(s, &value) == 0);
     hg_add_acqrel(&s->done, 1);
 }
@@ -244,16 +242,15 @@ static void wait_for_white(void *arg)
 {
     struct shading *s = arg;
     void *value = NULL;
-    hg_add_acqrel(&s->waiting, 1);
     CHECK(recv_one(s, s->to != NULL ? s->to : &value) == 0);
     hg_add_acqrel(&s->done, 1);
 }
 static void start(struct shading *s, void (*fn)(void *))
 {
-    hg_store_rel(&s->waiting, 0);
+    int before = waiting_at(s->c);
     hg_store_rel(&s->done, 0);
     go(fn, s);
-    yield_until(&s->waiting, 1);
+    yield_until_waiting(s->c, before + 1);
 }
 
 static void shades_between_stacks(bool select)

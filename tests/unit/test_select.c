@@ -304,7 +304,8 @@ struct race {
     uint64_t seed;
     hg_chan *c[3];
     int values;
-    _Atomic int sent, taken, timed_out, running;
+    _Atomic int sent, taken, gave_up, running;
+    hg_waitgroup selecters;
 };
 static void race_sender(void *arg)
 {
@@ -312,9 +313,10 @@ static void race_sender(void *arg)
     struct hg_rand rand = {r->seed + (uint64_t)hg_task_id()};
     for (int i = 0; i < r->values; i++) {
         int value = 1, n = (int)hg_rand_below(&rand, 3);
-        if (hg_chan_send(r->c[n], &value, hg_rand_below(&rand, 2) ? hg_in(2000) : HG_NOW) == 0)
-            hg_add_acqrel(&r->sent, 1);
-        else
+        int64_t deadline = hg_rand_below(&rand, 2) ? hg_in(hg_rand_below(&rand, 100000)) : HG_NOW;
+        int sent = hg_chan_send(r->c[n], &value, deadline);
+        hg_add_acqrel(sent == 0 ? &r->sent : &r->gave_up, 1);
+        if (sent != 0)
             hg_yield();
     }
     hg_sub_acqrel(&r->running, 1);
@@ -330,11 +332,12 @@ static void race_selecter(void *arg)
             got[i] = 0;
             k[i] = (hg_case){.chan = r->c[i], .recv = &got[i]};
         }
-        int i = hg_select(k, 3, hg_in((int64_t)hg_rand_below(&rand, 4000)));
+        int i = hg_select(k, 3, hg_in(hg_rand_below(&rand, 50000)));
         CHECK(i == -ETIMEDOUT || (i >= 0 && got[i] == 1 && k[i].result == 0));
-        hg_add_acqrel(i >= 0 ? &r->taken : &r->timed_out, 1);
+        hg_add_acqrel(i >= 0 ? &r->taken : &r->gave_up, 1);
         CHECK(got[0] + got[1] + got[2] == (i >= 0));
     }
+    hg_waitgroup_done(&r->selecters);
 }
 /* Selects with short deadlines against senders with short deadlines: what was sent was taken,
  * exactly once. */
@@ -343,14 +346,14 @@ static int deadlines_against_values(void *arg)
     struct race r = {.seed = *(uint64_t *)arg, .values = (int)test_scaled(3000), .running = 4};
     for (int i = 0; i < 3; i++)
         r.c[i] = new_chan(sizeof(int), 0, HG_LEAF);
+    hg_waitgroup_add(&r.selecters, 4);
     for (int i = 0; i < 4; i++) {
         go(race_sender, &r);
         go(race_selecter, &r);
     }
-    race_selecter(&r);
-    hg_sleep(20000000); /* the other selects end by their deadlines */
+    CHECK(hg_waitgroup_wait(&r.selecters, HG_FOREVER) == 0);
     CHECK(hg_load_acq(&r.sent) == hg_load_acq(&r.taken));
-    CHECK(hg_load_acq(&r.sent) > 0 && hg_load_acq(&r.timed_out) > 0);
+    CHECK(hg_load_acq(&r.sent) > 0 && hg_load_acq(&r.gave_up) > 0);
     return 0;
 }
 ParameterizedTestParameters(select, deadlines_against_values)
