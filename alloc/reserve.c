@@ -47,10 +47,31 @@ static void place_tables(struct hg_heap *h, char *at)
     h->pages->block_tried = (void *)(at + blocks * sizeof(int32_t));
 }
 
+#define HALF       ((uintptr_t)1 << 32)
+#define LOW_HALF   ((uintptr_t)0x60000000)
+#define HALF_LEAST ((size_t)8 * HG_GIB)
+
+/* Address space for the heap. Where there is plenty it begins at LOW_HALF of a 4 GiB block: a small
+ * 32-bit integer, stored over half of a dead reference, then makes no word that looks like a live
+ * one to a conservative scan. */
+static void *reserve_heap(size_t size)
+{
+    if (size < HALF_LEAST)
+        return hg__os_reserve(size, HG_BLOCK_BYTES);
+    char *all = hg__os_reserve(size + HALF, HG_BLOCK_BYTES);
+    if (all == NULL)
+        return NULL;
+    size_t skip = (LOW_HALF - (uintptr_t)all) & (HALF - 1);
+    if (skip != 0)
+        hg__os_unmap(all, skip);
+    hg__os_unmap(all + skip + size, HALF - skip);
+    return all + skip;
+}
+
 /* Reserves `size` bytes and their tables. */
 static bool reserve(struct hg_heap *h, size_t size)
 {
-    void *heap = hg__os_reserve(size, HG_BLOCK_BYTES);
+    void *heap = reserve_heap(size);
     void *tables = heap != NULL ? hg__os_map(tables_bytes(size), HG_BLOCK_BYTES) : NULL;
     void *room = NULL;
     if (tables != NULL && size > RESERVE_MIN)

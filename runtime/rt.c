@@ -238,6 +238,7 @@ static void run_main(void *arg)
 {
     hg_runtime *rt = arg;
     rt->main_result = rt->main_task(rt->main_arg);
+    hg_store_rel(&rt->sched.deadlock_report, 0u); /* tasks that still wait are ended, as they are */
     hg_store_sc(&rt->main_done, 1u);
     hg__os_wake(&rt->main_done, 1);
 }

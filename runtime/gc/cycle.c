@@ -244,9 +244,10 @@ static bool due(struct hg_gc *g, int64_t now)
     bool wanted = g->collect.wanted > hg_load_rlx(&g->world->cycle);
     hg__unlock(&g->collect.lock);
     bool triggered = hg_xchg_acqrel(&g->triggered, 0u) != 0;
-    g->periodic = !wanted && !triggered && hg_load_rlx(&g->trigger) != HG_PACER_NO_GOAL &&
-                  now - hg_load_rlx(&g->last_end) >= PERIOD_NS;
-    return wanted || triggered || g->periodic;
+    bool periodic = !wanted && !triggered && hg_load_rlx(&g->trigger) != HG_PACER_NO_GOAL &&
+                    now - hg_load_rlx(&g->last_end) >= PERIOD_NS;
+    hg_store_rlx(&g->periodic, periodic ? 1u : 0u);
+    return wanted || triggered || periodic;
 }
 
 /* Whether somebody waits for the sweep, so that the driver does it itself. */

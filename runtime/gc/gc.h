@@ -58,7 +58,8 @@ struct hg_gc {
     struct hg_mutator *sink; /* no real mutator: greys what the driver and foreign threads
                               * find; ROOTS */
     struct hg_roots roots;
-    bool forced, periodic; /* of the running cycle; driver */
+    bool forced;               /* of the running cycle; driver */
+    _Atomic uint32_t periodic; /* likewise; readers: procs, a hint */
 
     /* Stack scanning in MARK: workers go through the registry once. Writers: workers (acq_rel). */
     _Atomic uint32_t scan_cursor, scan_end;

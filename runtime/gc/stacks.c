@@ -72,9 +72,10 @@ static void count_stack_bytes(struct hg_mutator *m, size_t bytes)
 
 static void check_bounds(const struct hg_stack *s)
 {
-    HG_CHECK(s->sp >= s->lo && s->sp <= s->hi,
-             "a stack pointer (%#lx) outside of its stack [%#lx, %#lx): was it switched by hand?",
-             (unsigned long)s->sp, (unsigned long)s->lo, (unsigned long)s->hi);
+    HG_CHECK(
+        s->sp >= s->lo && s->sp <= s->hi,
+        "a stack pointer (0x%lx) outside of its stack [0x%lx, 0x%lx): was it switched by hand?",
+        (unsigned long)s->sp, (unsigned long)s->lo, (unsigned long)s->hi);
 }
 
 /* Claims s for this cycle. False: it is done, or another has it. */

@@ -37,11 +37,11 @@ static void explain(struct check *c, uintptr_t obj, size_t parent, const struct 
     char path[600];
     int n = 0;
     for (size_t i = parent; i != NO_PARENT && n < (int)sizeof path - 40; i = c->queue[i].parent)
-        n += snprintf(path + n, sizeof path - (size_t)n, " <- %#lx%s%s",
+        n += snprintf(path + n, sizeof path - (size_t)n, " <- 0x%lx%s%s",
                       (unsigned long)c->queue[i].obj, c->queue[i].parent == NO_PARENT ? " <- " : "",
                       c->queue[i].parent == NO_PARENT ? c->queue[i].root : "");
     hg__fatal(
-        "gccheck: cycle %u: object %#lx (size class %u, kind %u, slot %u) is reachable and not "
+        "gccheck: cycle %u: object 0x%lx (size class %u, kind %u, slot %u) is reachable and not "
         "marked: %s%s",
         hg_load_rlx(&c->g->world->cycle), (unsigned long)obj, hg__desc_class(o->desc),
         (unsigned)hg__desc_kind(o->desc), o->index, parent == NO_PARENT ? c->root : "",

@@ -108,9 +108,10 @@ bool hg__gc_background(struct hg_mutator *m, bool idle)
         return false;
     }
     int64_t now = hg__os_now();
-    if (now < hg_load_rlx(&m->next_slice_at) && (!idle || g->periodic))
+    idle = idle && hg_load_rlx(&g->periodic) == 0; /* nobody hurries a periodic cycle */
+    if (now < hg_load_rlx(&m->next_slice_at) && !idle)
         return false;
-    return mark ? mark_slice(g, m, idle && !g->periodic, now) : sweep_slice(g, m, idle, now);
+    return mark ? mark_slice(g, m, idle, now) : sweep_slice(g, m, idle, now);
 }
 
 /* A slice at a safepoint or allocation of the running task, if one is due; charged to the task's
