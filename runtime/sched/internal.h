@@ -118,12 +118,6 @@ void hg__slice_end(struct hg_proc *p);
 /* Stamps a task that becomes runnable, for those who track waits. p: who made it so, or NULL. */
 void hg__track_ready(struct hg_tcb *t, struct hg_proc *p);
 
-/* ---- park.c ---- */
-
-/* On the scheduler stack: the running task leaves p, its registers saved; notes how deep its stack
- * is. */
-struct hg_tcb *hg__task_off(struct hg_proc *p);
-
 /* ---- task.c, stack.c ---- */
 
 /* The mutator of the calling task, or NULL. */
@@ -150,6 +144,19 @@ void hg__stack_deepened(struct hg_tcb *t, uint32_t pages);
 void hg__stacks_init(struct hg_sched *s, size_t stack_bytes);
 void hg__stacks_fini(struct hg_sched *s);
 size_t hg__stack_bytes(const struct hg_tcb *t);
+
+/* On the scheduler stack: the running task leaves p, its registers saved; notes how deep its stack
+ * is. */
+static inline struct hg_tcb *hg__task_off(struct hg_proc *p)
+{
+    struct hg_tcb *t = p->current;
+    uint32_t pages = (uint32_t)((t->stack.hi - t->stack.sp + HG_STACK_UNIT - 1) / HG_STACK_UNIT);
+    if (hg_unlikely(pages > hg_load_rlx(&t->pages)))
+        hg__stack_deepened(t, pages);
+    p->current = NULL;
+    p->mut.stack = NULL;
+    return t;
+}
 
 /* ---- thread.c ---- */
 

@@ -131,6 +131,7 @@ void *hg__monitor_main(void *sched)
     while (hg_load_acq(&s->stopping) == 0) {
         int64_t now = hg__os_now();
         bool regions, handed_on, woken = false;
+        hg_store_rlx(&s->coarse_now, now);
         look(s, seen, now, &regions, &handed_on);
         if (now - ticked >= TICK_NS / 2) {
             s->hooks.tick(s->hooks.tick_arg, now);

@@ -34,17 +34,6 @@ bool hg__park_claim(struct hg_tcb *t, uint64_t ticket, enum hg_wake why)
     return hg_cas_acqrel(&t->wait, &waiting, ticket << 3 | (uint64_t)why);
 }
 
-struct hg_tcb *hg__task_off(struct hg_proc *p)
-{
-    struct hg_tcb *t = p->current;
-    uint32_t pages = (uint32_t)((t->stack.hi - t->stack.sp + HG_STACK_UNIT - 1) / HG_STACK_UNIT);
-    if (hg_unlikely(pages > hg_load_rlx(&t->pages)))
-        hg__stack_deepened(t, pages);
-    p->current = NULL;
-    p->mut.stack = NULL;
-    return t;
-}
-
 static void start_waiting(struct hg_proc *p, int64_t deadline, const char *where)
 {
     struct hg_tcb *t = hg__task_off(p);
@@ -122,12 +111,7 @@ static void *yield_on_scheduler(void *m, void *b)
 {
     struct hg_proc *p = hg__proc_of(m);
     (void)b;
-    if (hg_load_rlx(&p->timers.next) != INT64_MAX) {
-        int64_t now = hg__os_now();
-        if (hg_load_rlx(&p->timers.next) <= now)
-            hg__timers_run(p, now);
-    }
-    hg__runq_put(p, make_runnable(p), false);
+    p->yielded = make_runnable(p);
     hg__schedule(p);
 }
 

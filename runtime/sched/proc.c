@@ -35,8 +35,10 @@
  * it found ASLEEP. */
 enum hg_proc_wake { AWAKE, ASLEEP, WOKEN };
 
-#define SPIN_ROUNDS   4
-#define NEAR_TIMER_NS INT64_C(20000) /* a sleep shorter than this is not worth it */
+#define SPIN_ROUNDS    4
+#define CLOCK_NS       INT64_C(2000)
+#define CLOCK_SKIP_MAX 16
+#define NEAR_TIMER_NS  INT64_C(20000) /* a sleep shorter than this is not worth it */
 
 /* ---- waking ---- */
 
@@ -159,6 +161,28 @@ void hg__ready(struct hg_tcb *t, bool next)
 }
 
 /* ---- looking for a task ---- */
+
+/* The time for timers; 0 (nothing is due) while none is armed. Where rounds are so short that
+ * reading the clock would be most of them, it is read every CLOCK_NS only, as far as the length of
+ * the last rounds tells; the monitor's clock bounds the error where it does not. */
+static int64_t clock_for_timers(struct hg_proc *p)
+{
+    int64_t next = hg_load_rlx(&p->timers.next);
+    if (next == INT64_MAX)
+        return 0;
+    if (p->clock_rounds < p->clock_skip && hg_load_rlx(&p->sched->coarse_now) < next) {
+        p->clock_rounds++;
+        return 0;
+    }
+    int64_t now = hg__os_now();
+    int64_t round = (now - p->clock) / (p->clock_rounds + 1) + 1;
+    p->clock_skip = round < CLOCK_NS ? (uint32_t)(CLOCK_NS / round) : 0;
+    if (p->clock_skip > CLOCK_SKIP_MAX)
+        p->clock_skip = CLOCK_SKIP_MAX;
+    p->clock_rounds = 0;
+    p->clock = now;
+    return now;
+}
 
 static bool timer_due(const struct hg_proc *p, int64_t now)
 {
@@ -329,6 +353,7 @@ static void wait_near(struct hg_proc *p, int64_t deadline)
 static void go_idle(struct hg_proc *p)
 {
     struct hg_sched *s = p->sched;
+    p->clock_skip = 0; /* the next round may be a long time from now */
     if (!list_idle(p))
         return;
     hg_fence_sc(); /* I's second fence, Note [WAKE] */
@@ -370,6 +395,10 @@ static struct hg_tcb *find_task(struct hg_proc *p, int64_t now, bool *inherit)
     *inherit = false;
     if (hg_unlikely(timer_due(p, now)))
         hg__timers_run(p, now);
+    if (p->yielded != NULL) {
+        hg__runq_put(p, p->yielded, false);
+        p->yielded = NULL;
+    }
     if (p->until_global-- == 0) {
         p->until_global = HG_GLOBAL_ROUNDS;
         if (hg_load_rlx(&s->global_count) != 0 && (t = hg__global_get(p, false)) != NULL)
@@ -466,8 +495,7 @@ _Noreturn void hg__schedule(struct hg_proc *p)
             attend(p);
         if (hg_unlikely(hg_load_acq(&s->background) != 0))
             s->hooks.background(&p->mut, false);
-        int64_t now = hg_load_rlx(&p->timers.next) == INT64_MAX ? 0 : hg__os_now();
-        struct hg_tcb *t = find_task(p, now, &inherit);
+        struct hg_tcb *t = find_task(p, clock_for_timers(p), &inherit);
         if (t == NULL)
             continue;
         if (hg_unlikely(p->spinning))

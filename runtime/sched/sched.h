@@ -131,6 +131,7 @@ struct hg_proc {
     struct hg_sched *sched;
     struct hg_thread *thread; /* who runs it; owner of the proc */
     struct hg_tcb *current;   /* owner; NULL: on the scheduler stack */
+    struct hg_tcb *yielded;   /* owner: goes to the ring once due timers have run */
     /* The task of this proc that is in a blocking region: the monitor may then hand the proc on.
      * Writers: owner, and who hands it on. */
     _Atomic(struct hg_tcb *) region;
@@ -146,9 +147,12 @@ struct hg_proc {
     bool must_spin;        /* it saw work elsewhere: it may spin beyond the limit; owner */
     _Atomic uint32_t idle; /* 1: in the idle list; writers: under SCHED */
     _Atomic uint32_t wake; /* its thread sleeps on this; enum hg_proc_wake in proc.c */
-    struct hg_proc *idle_next;                         /* SCHED */
-    struct hg_rand rand;                               /* owner */
-    uint64_t id_next, id_end;                          /* ids of tasks not used yet; owner */
+    struct hg_proc *idle_next; /* SCHED */
+    struct hg_rand rand;       /* owner */
+    uint64_t id_next, id_end;  /* ids of tasks not used yet; owner */
+    /* Last reading of the clock for timers; rounds without one since, and how many may be. Owner. */
+    int64_t clock;
+    uint32_t clock_rounds, clock_skip;
     _Atomic uint64_t switches, steals, started, ended; /* writer: owner */
     _Atomic int64_t marked_ns; /* marking slices run here, in all; writer: owner (gc); blame */
 };
@@ -221,6 +225,7 @@ struct hg_sched {
     /* Bytes of stacks, in units of 4 KiB, that were seen in use and not trimmed since. */
     _Atomic int64_t stack_bytes_used;
     pthread_t monitor;
+    _Atomic int64_t coarse_now;    /* when the monitor looked last; writer: it; readers: procs */
     _Atomic uint32_t monitor_wake; /* the monitor sleeps on this; enum hg_monitor_sleep */
 };
 
