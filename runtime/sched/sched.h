@@ -150,7 +150,7 @@ struct hg_proc {
     struct hg_proc *idle_next; /* SCHED */
     struct hg_rand rand;       /* owner */
     uint64_t id_next, id_end;  /* ids of tasks not used yet; owner */
-    /* Last reading of the clock for timers; rounds without one since, and how many may be. Owner. */
+    /* Last reading of the clock for timers; rounds without one since, how many may be; owner */
     int64_t clock;
     uint32_t clock_rounds, clock_skip;
     _Atomic uint64_t switches, steals, started, ended; /* writer: owner */
