@@ -185,6 +185,7 @@ static void report_late(struct hg_world *w, int64_t ns)
 void hg__handshake_give_up(struct hg_world *w)
 {
     hg_store_sc(&w->given_up, 1u);
+    hg_add_sc(&w->unanswered, 1u); /* changes what the driver may be about to sleep on */
     hg__os_wake(&w->unanswered, INT32_MAX);
 }
 
