@@ -11,6 +11,7 @@
 #include "tests/support/test.h"
 #include <criterion/criterion.h>
 #include <hedge/hedge.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -245,6 +246,16 @@ struct plan {
     size_t table;
 };
 
+/* One cycle after the other, so that mutators meet every phase often. */
+static int collect_again(void *arg)
+{
+    _Atomic int *stop = arg;
+    do
+        hg_collect(hg_current());
+    while (atomic_load(stop) == 0);
+    return 0;
+}
+
 static int run(void *arg)
 {
     const struct plan *plan = arg;
@@ -260,7 +271,12 @@ static int run(void *arg)
         hg_task_attr attr = {.size = sizeof attr, .name = "mutator"};
         MUST(hg_go_with(&attr, mutate, &jobs[i], NULL) == 0, "hg_go_with");
     }
+    _Atomic int stop = 0;
+    hg_task *collector;
+    MUST(hg_go_with(NULL, collect_again, &stop, &collector) == 0, "hg_go_with");
     hg_waitgroup_wait(&done, HG_FOREVER);
+    atomic_store(&stop, 1);
+    hg_join(collector, HG_FOREVER, NULL);
     hg_stats st = {.size = sizeof st};
     hg_stats_read(hg_current(), &st);
     fprintf(stderr, "  %lu cycles, %lu MB allocated\n", (unsigned long)st.cycles,
