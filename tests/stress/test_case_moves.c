@@ -318,11 +318,12 @@ static __attribute__((noinline)) void hold(struct places *all, int kind, unsigne
          "an object on the stack of a parked task (kind %d, depth %u) was freed", kind, depth);
 }
 
-static void holder(void *arg)
+static int holder(void *arg)
 {
     const struct place *p = arg; /* the copy on this task's stack */
     hold(p->all, p->kind, p->depth);
     hg_waitgroup_done(&p->all->done);
+    return 0;
 }
 
 static int places_main(void *arg)
@@ -336,7 +337,9 @@ static int places_main(void *arg)
         for (unsigned depth = 0; depth < 400; depth += 57) {
             struct place p = {&all, kind, depth};
             hg_waitgroup_add(&all.done, 1);
-            MUST(hg_go_copy(holder, &p, sizeof p) == 0, "hg_go_copy");
+            hg_task_attr attr = {
+                .size = sizeof attr, .stack_bytes = 512 << 10, .copy_bytes = sizeof p};
+            MUST(hg_go_with(&attr, holder, &p, NULL) == 0, "hg_go_with");
         }
     hg_sleep(20 * CASE_MS);
     for (int i = 0; i < 10; i++) {

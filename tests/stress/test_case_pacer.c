@@ -367,13 +367,13 @@ static void flat_out(void *arg)
 
 /* What is allocated while a handshake waits for a thread that the machine has taken the CPU from
  * comes on top (nobody waits for a laggard): as much as the procs allocate in that time. A machine
- * that takes CPU from the marking too may drive the heap to the hard limit, twice the goal. */
+ * that takes CPU from the marking too may drive the heap to the hard limit, here twice the goal. */
 static int cold_start_main(void *arg)
 {
     static hg_cycle all[256]; /* too large for a task's stack */
     hg_waitgroup done = {{0}};
     (void)arg;
-    int64_t stall = case_stall(), start = hg_now(), until = start + 6 * CASE_SEC;
+    int64_t start = hg_now(), until = start + 6 * CASE_SEC;
     hg_waitgroup_add(&done, 4);
     for (int i = 0; i < 4; i++)
         case_go(flat_out, &done);
@@ -384,9 +384,7 @@ static int cold_start_main(void *arg)
     hg_stats st = case_stats();
     double rate = (double)st.alloc_bytes / (double)(hg_now() - start);
     stop_and_wait(&done);
-    int64_t later = case_stall();
-    stall = later > stall ? later : stall;
-    double bound = stall < 2 * CASE_MS ? 1.2 : 2.05;
+    const double bound = 2.05;
     MUST(n > 2, "only %d cycles", n);
     for (int i = 0; i < n; i++) {
         double late = rate * (double)(all[i].mark_ns - all[i].start_ns);
