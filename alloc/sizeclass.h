@@ -12,8 +12,8 @@
 #define HG_CLASSES 63 /* class 0, all zero, stands for large objects */
 
 struct hg_class {
-    uint32_t size, inverse;                    /* slot of an offset: (offset * inverse) >> 32 */
-    uint16_t pages, count;                     /* of a span: pages, slots */
+    uint32_t size, inverse; /* slot of an offset: (offset * inverse) >> 32 */
+    uint16_t pages, count;  /* of a span: pages, slots */
     uint16_t pages_described, count_described; /* the same, with ids at the end */
 };
 extern const struct hg_class hg__class[HG_CLASSES];
