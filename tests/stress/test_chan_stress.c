@@ -232,7 +232,7 @@ static void serve(struct crowd *crowd, int n, struct shares *to)
         hg_store_rlx(&crowd->served, served + 1);
     }
 }
-static void check_shares(const struct shares *s, int receives, bool exact)
+static void check_shares(const struct shares *s, bool exact)
 {
     int least = s->count[0], most = s->count[0];
     for (int i = 1; i < CROWD; i++) {
@@ -240,14 +240,14 @@ static void check_shares(const struct shares *s, int receives, bool exact)
         most = s->count[i] > most ? s->count[i] : most;
     }
     CHECK(least > 0);
-    CHECK(exact ? most <= 2 * least : 4 * least >= receives / CROWD);
+    CHECK(!exact || most <= 2 * least);
 }
 /* 64 senders, one receiver. Who waits is served first come first served. On one proc that makes the
  * shares equal within a factor of two in any 10,000 receives. On several, a sender that is woken
  * may find a proc without other work and be back in the queue sooner than one behind many others,
- * or behind a proc that the system does not run: what holds then is that nobody gets much less than
- * its share of the whole run. A request that is stopped between its stamp and the queue may seem
- * overtaken, but few are. */
+ * or behind a proc that the system does not run, for as long as the whole run takes: shares are not
+ * the channel's to promise then. The order of arrival is, and that everybody is served. A request
+ * that is stopped between its stamp and the queue may seem overtaken, but few are. */
 static int nobody_starves(void *arg)
 {
     enum { WINDOW = 10000, WINDOWS = 40 };
@@ -264,12 +264,12 @@ static int nobody_starves(void *arg)
         struct shares window = {.overtaken = 0};
         serve(&crowd, WINDOW, &window);
         if (procs == 1)
-            check_shares(&window, WINDOW, true);
+            check_shares(&window, true);
         for (int i = 0; i < CROWD; i++)
             whole.count[i] += window.count[i];
         whole.overtaken += window.overtaken;
     }
-    check_shares(&whole, WINDOW * WINDOWS, procs == 1);
+    check_shares(&whole, procs == 1);
     CHECK(whole.overtaken <= (procs == 1 ? 0 : WINDOW * WINDOWS / 100));
     CHECK(hg_chan_close(crowd.c) == 0);
     CHECK(hg_waitgroup_wait(&crowd.tasks, HG_FOREVER) == 0);
