@@ -3,8 +3,7 @@
  *
  * Who does what:
  *   driver    one thread per runtime: walks the phases (cycle.c), sleeps in between
- *   procs     mark and sweep in slices between tasks, and as long as they are idle (work.c); assist
- *             (assist.c)
+ *   procs     mark and sweep in slices between tasks, and as long as they are idle; assist (work.c)
  *   monitor   revises the pace every millisecond while marking (pace.c)
  */
 #ifndef HG_RUNTIME_GC_GC_H
@@ -185,8 +184,6 @@ bool hg__gc_refuse(struct hg_mutator *m, size_t size);     /* hook of mut */
 bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned tries, bool may_fail);
 /* Driver: marks until no grey object exists and WEAK is reached. */
 void hg__gc_terminate(struct hg_gc *g);
-/* A worker has found nothing more: the driver may look. */
-void hg__gc_quiet(struct hg_gc *g);
 
 /* ---- pace (pace.c) ---- */
 void hg__pace_init(struct hg_gc *g, const struct hg_pacer_config *c);

@@ -379,6 +379,6 @@ int64_t hg__mark_some(struct hg_gc *g, struct hg_mutator *m, enum hg_work_kind k
     bool left = hg__grey_publish(m);
     if (hg_sub_sc(&q->workers, 1u) == 1 && !left && hg_load_sc(&q->full_count) == 0 &&
         !hg__stacks_left(g))
-        hg__gc_quiet(g);
+        hg__gc_wake_driver(g); /* nothing more is seen: it may look */
     return t.bytes + stacks + 1;
 }

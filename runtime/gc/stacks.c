@@ -117,6 +117,9 @@ void hg__scan_mutator(struct hg_mutator *m, bool own)
     struct hg_gc *g = hg__gc_of(m->world);
     uint32_t cycle = hg_load_rlx(&m->world->cycle);
     struct hg_stack *s = m->stack;
+    /* A cycle's accounts begin here: what an earlier one earned pays for nothing in this one, or
+     * procs that were idle for long would gather so much that their tasks never assisted again. */
+    m->debt = m->credit = 0;
     if (s == NULL)
         return;
     if (s->hi - s->sp > HG_SCAN_WHOLE) {

@@ -13,7 +13,7 @@
  * MARK, and so does a dirty round: then marking goes on. In WEAK no mutator can resurrect anything
  * any more.
  *
- * The driver sleeps in between: whoever finds the last work done wakes it (hg__gc_quiet). It never
+ * The driver sleeps in between: whoever finds the last work done wakes it (hg__mark_some). It never
  * spins.
  */
 #include "runtime/gc/gc.h"
@@ -39,8 +39,6 @@ static bool flush_round(struct hg_gc *g, uint64_t *before)
     hg_store_rlx(&w->dirty, 0u); /* published by the request's epoch */
     return hg__handshake(w, HG_REQ_FLUSH) && hg_load_acq(&w->dirty) == 0 && unmoved(g, *before);
 }
-
-void hg__gc_quiet(struct hg_gc *g) { hg__gc_wake_driver(g); }
 
 /* Sleeps until no work is seen. Idle procs are woken for what there is. */
 static void wait_for_workers(struct hg_gc *g)

@@ -283,8 +283,7 @@ bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned tries, bool ma
 {
     struct hg_gc *g = hg__gc_of(m->world);
     bool absurd = size > g->world->heap->size;
-    if (!absurd && tries < 2) { /* the second also gets what finalization of sweep has freed beside
-                                 * it */
+    if (!absurd && tries < 2) { /* the second cycle frees what the first allocated black */
         hg__gc_wait(g, hg__gc_request(g));
         return true;
     }

@@ -28,7 +28,6 @@ struct hg_grey *hg__grey_empty(struct hg_world *w)
     if (g == NULL) {
         g = hg__meta_alloc(w->meta, sizeof *g);
         HG_CHECK(g != NULL, "out of memory for a buffer of grey objects (%zu bytes)", sizeof *g);
-        hg_add_rlx(&q->buffers, 1);
     }
     g->next = NULL;
     g->n = 0;
@@ -101,15 +100,11 @@ void hg__grey_take_back_shared(struct hg_world *w)
     hg__unlock(&q->lock);
 }
 
-struct overflow {
-    uintptr_t entry;
-};
-
 static void *publish_and_push(void *a, void *b)
 {
     struct hg_mutator *m = a;
     hg__grey_publish(m);
-    m->grey->entry[m->grey->n++] = ((struct overflow *)b)->entry;
+    m->grey->entry[m->grey->n++] = *(uintptr_t *)b;
     return NULL;
 }
 
@@ -117,13 +112,12 @@ void hg__grey_push_slow(struct hg_mutator *m, uintptr_t entry)
 {
     /* A task's stack has no room for the memory allocator below: go to the scheduler stack, unless
      * we are there. */
-    struct overflow o = {entry};
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     struct hg_stack *s = m->stack;
     if (s != NULL && here >= s->lo && here < s->hi && m == hg__self())
-        hg__on_scheduler(m, publish_and_push, &o);
+        hg__on_scheduler(m, publish_and_push, &entry);
     else
-        publish_and_push(m, &o);
+        publish_and_push(m, &entry);
 }
 
 static void free_list(struct hg_world *w, struct hg_grey *g)
@@ -131,7 +125,6 @@ static void free_list(struct hg_world *w, struct hg_grey *g)
     while (g != NULL) {
         struct hg_grey *next = g->next;
         hg__meta_free(w->meta, g, sizeof *g);
-        hg_sub_rlx(&w->grey.buffers, 1);
         g = next;
     }
 }

@@ -88,7 +88,6 @@ struct hg_grey_queue {
                                   * seq_cst */
     _Atomic uint64_t activity;   /* bumped by every take, publication and stack claim; seq_cst:
                                   * see gc/term.c */
-    _Atomic int64_t buffers;     /* in existence */
 };
 
 /* ---- mutators ---- */
@@ -129,9 +128,9 @@ struct hg_mutator {
 
     /* The collector's accounts for this mutator (gc/). Owner writes; sums read relaxed. */
     int64_t pending_alloc; /* bytes allocated and not yet told to the collector */
-    int64_t pending_slots;
-    int64_t debt;                  /* scan bytes owed */
-    int64_t credit;                /* scan bytes that background work here has done ahead of debt */
+    /* Of this cycle, from SCAN on: scan bytes owed, and those that background work here has done
+     * ahead of debt. */
+    int64_t debt, credit;
     _Atomic int64_t next_slice_at; /* when background work is due here; writer: owner; reader:
                                     * monitor */
     int32_t stress_left;
@@ -153,7 +152,7 @@ struct hg_mutator {
 
 /* How upper layers are reached. All cold; set before the first mutator exists; never NULL. */
 struct hg_hooks {
-    /* SCAN: scans m's stacks, and spills nothing (the callback's caller has). `own`: m itself
+    /* SCAN: scans the stack that m runs, and opens its accounts of the cycle. `own`: m itself
      * calls, on its scheduler stack, else the driver for a BLOCKED m. */
     void (*scan)(struct hg_mutator *m, bool own);
     /* An allocation slow path is about to hand out `bytes` more; on the scheduler stack. May start

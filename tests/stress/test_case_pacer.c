@@ -365,9 +365,11 @@ static void flat_out(void *arg)
     hg_waitgroup_done(done);
 }
 
-/* What is allocated while a handshake waits for a thread that the machine has taken the CPU from
- * comes on top (nobody waits for a laggard): as much as the procs allocate in that time. A machine
- * that takes CPU from the marking too may drive the heap to the hard limit, here twice the goal. */
+/* Nobody ends far above the goal: beyond the hard limit (a tenth or 64 MiB above it, whichever is
+ * more) tasks wait for marking. So 1.2 times the goal holds for goals of 320 MiB and more; below,
+ * the hard limit does. What is allocated while a handshake waits for a thread that the machine has
+ * taken the CPU from comes on top (nobody waits for a laggard): as much as the procs allocate
+ * meanwhile. */
 static int cold_start_main(void *arg)
 {
     static hg_cycle all[256]; /* too large for a task's stack */
@@ -384,20 +386,25 @@ static int cold_start_main(void *arg)
     hg_stats st = case_stats();
     double rate = (double)st.alloc_bytes / (double)(hg_now() - start);
     stop_and_wait(&done);
-    const double bound = 2.05;
+    const double extra = 64.0 * (double)CASE_MIB;
     MUST(n > 2, "only %d cycles", n);
     for (int i = 0; i < n; i++) {
         double late = rate * (double)(all[i].mark_ns - all[i].start_ns);
-        over += (double)all[i].heap_at_end > bound * (double)all[i].goal + 2 * late;
+        double goal = (double)all[i].goal;
+        double bound = 1.2 * goal > goal + extra ? 1.2 * goal : goal + extra;
+        over += (double)all[i].heap_at_end > 1.02 * bound + 2 * late;
     }
-    MUST(over <= n / 10, "%d of %d cycles ended above %.2f times their goal, the worst at %.2f",
-         over, n, bound, st.worst_over_goal);
+    MUST(over <= n / 10, "%d of %d cycles ended above their hard limit, the worst at %.2f", over, n,
+         st.worst_over_goal);
+    fprintf(stderr, "  %d cycles, the worst at %.2f of its goal\n", n, st.worst_over_goal);
     return CASE_DONE;
 }
 
 Test(case_pacer, p12_cold_start)
 {
     hg_options o = case_options(2);
+    o.min_heap_bytes = 512 * CASE_MIB;
+    case_run(cold_start_main, NULL, &o);
     o.min_heap_bytes = 64 * CASE_MIB;
     case_run(cold_start_main, NULL, &o);
 }
