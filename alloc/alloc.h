@@ -13,13 +13,16 @@
  * Side tables indexed by address alone (committed as they are touched):
  *   marks   one bit per 16 bytes of heap (64 bytes, one line, per 8 KiB page)
  *   desc    8 bytes per page: see hg__desc; 0: no object begins or lies here
+ *   codes   1 byte per page: class and kind of spans of one page, else 0: what a marker needs to
+ *           get from most references to their objects, small enough to stay in its cache
  *   spans   the span of a page (large spans: of their first page): for ambiguous words, sweep and
  *           statistics; the marker's fast path never loads it
  *
  * Spans. A small span holds `count` slots of one size class and one kind, count <= 512. A large
  * span holds one object.
  *   slot i begins at start + i * size;   a slot's index is ((p - start) * inverse) >> 32
- *   DESCRIBED spans hold a 16-bit layout id per slot, growing down from the span's end: ids[-1 - i]
+ *   DESCRIBED spans are uniform, all of one layout, whose id stands in their pages' desc; or mixed:
+ *   a 16-bit layout id per slot, growing down from the span's end: ids[-1 - i]. See Note [LAYOUT].
  *
  * Generations. heap->gen is the sweep generation: g. For each span in a central list:
  *   span->gen == g      swept: alloc bits are true, mark bits clear until the next cycle marks
@@ -31,7 +34,8 @@
  *
  * Which slots are allocated: slot i is, if bit i of alloc_bits is set, or if it lies in the word in
  * use (span->word) and its bit of span->mask is clear. The owner stores in this order: clears the
- * slot, writes its layout id, then store-releases the mask. Note [MASK] is in cache_inl.h.
+ * slot, writes its layout id if the span is mixed, then store-releases the mask. Note [MASK] is in
+ * cache_inl.h.
  *
  * Colour. A black mutator's slots are marked when the word is taken (hg__cache_refill), so the
  * allocation itself looks at no colour. hg__cache_stash turns a white cache into one whose next
@@ -51,6 +55,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define HG_PAGE_SHIFT 13
 #define HG_PAGE_BYTES ((size_t)1 << HG_PAGE_SHIFT)
@@ -88,8 +93,8 @@ struct hg_span {
     uint32_t pages;               /* (any) */
     uint16_t count;               /* slots; large: 1 */
     uint8_t size_class, kind;
-    uint16_t layout;             /* large DESCRIBED objects: the layout id */
-    bool needs_zero;             /* (any) the pages may hold old contents */
+    uint16_t layout;             /* DESCRIBED: the id of all slots; 0: mixed. Owner of the span */
+    bool needs_zero;             /* (any) the pages, or free slots, may hold old contents */
     bool free;                   /* (any) in the page heap's bins; lock PAGES */
     uint32_t dirty;              /* free runs: pages that may hold old contents; lock PAGES */
     struct hg_span *next, *prev; /* (any) in a central list or a bin; its lock */
@@ -106,19 +111,36 @@ struct hg_span {
 
 /* desc word of a page. 0: nothing here that a reference could mean.
  *   bits 0-7 size class (0 with HG_DESC_VALID: large)   8-9 kind   10 valid
- *   16-31 pages of the span (small spans)   32-63 index of this page in its span */
+ *   16-31 layout id of all slots, 0: none, or mixed   32-63 index of this page in its span
+ *
+ * Note [LAYOUT]. A DESCRIBED span begins uniform: its objects' layout is found with their page, and
+ * no id is written or read for each. When its owner allocates an object of another layout there, it
+ * first writes the id of each slot (hg__cache_refill), then stores desc without the layout
+ * (release), and only then hands the new object out. So who has a reference to an object finds it
+ * described rightly whichever desc it reads: the old one is right for all objects that were there
+ * before, and with the new one come the ids (acquire). Who comes by an ambiguous word reads desc
+ * for the layout after hg__slot_allocated. A span becomes uniform again when it is empty. */
 #define HG_DESC_VALID ((uint64_t)1 << 10)
-static inline uint64_t hg__desc(unsigned size_class, unsigned kind, uint32_t pages, uint32_t index)
+static inline uint64_t hg__desc(unsigned size_class, unsigned kind, uint16_t layout, uint32_t index)
 {
-    return (uint64_t)size_class | (uint64_t)kind << 8 | HG_DESC_VALID |
-           (uint64_t)(pages & 0xffff) << 16 | (uint64_t)index << 32;
+    return (uint64_t)size_class | (uint64_t)kind << 8 | HG_DESC_VALID | (uint64_t)layout << 16 |
+           (uint64_t)index << 32;
 }
 static inline unsigned hg__desc_class(uint64_t d) { return (unsigned)(d & 0xff); }
 static inline enum hg_span_kind hg__desc_kind(uint64_t d)
 {
     return (enum hg_span_kind)((d >> 8) & 3);
 }
-static inline uint32_t hg__desc_pages(uint64_t d) { return (uint32_t)(d >> 16) & 0xffff; }
+static inline uint16_t hg__desc_layout(uint64_t d) { return (uint16_t)(d >> 16); }
+
+/* The code of a page whose span is small and has one page; that of other pages is 0. */
+static inline uint8_t hg__code(unsigned size_class, unsigned kind)
+{
+    return (uint8_t)(size_class | kind << 6);
+}
+static inline unsigned hg__code_class(uint8_t code) { return code & 63u; }
+static inline unsigned hg__code_kind(uint8_t code) { return code >> 6; }
+_Static_assert(HG_CLASSES <= 64 && HG_SPAN_KINDS <= 4, "a code has 8 bits");
 static inline uint32_t hg__desc_index(uint64_t d) { return (uint32_t)(d >> 32); }
 
 struct hg_central; /* central.c */
@@ -138,6 +160,7 @@ struct hg_heap {
     size_t size;
     _Atomic uint64_t *marks;
     _Atomic uint64_t *desc;           /* writer: the span's owner (release); readers: markers */
+    _Atomic uint8_t *codes;           /* likewise */
     _Atomic(struct hg_span *) *spans; /* likewise; for free runs the first and last page, PAGES */
     /* Offsets; writer: page heap. low_end only grows, high_start only falls. */
     _Atomic size_t low_end, high_start;
@@ -176,13 +199,14 @@ void hg__heap_touch_marks(struct hg_heap *h);
 /* The word of 64 slots that a mutator allocates from, for one span class. Owner: the mutator (its
  * thread, or the driver that has taken it); mask is published in the span after each take. */
 struct hg_cache_slot {
-    uint64_t mask;        /* free slots left; 0: refill */
-    uintptr_t base;       /* address of the word's slot 0 */
-    uint16_t *ids;        /* DESCRIBED: where the layout id of slot 0 lies; slot i: ids[-i] */
-    struct hg_span *span; /* NULL: none */
-    uint64_t stash;       /* free slots set aside by hg__cache_stash, to be marked before use */
+    _Alignas(64) uint64_t mask; /* free slots left; 0: refill */
+    uintptr_t base;             /* address of the word's slot 0 */
+    uint16_t *ids;              /* DESCRIBED: where the layout id of slot 0 lies; slot i: ids[-i] */
+    struct hg_span *span;       /* NULL: none */
+    uint64_t stash; /* free slots set aside by hg__cache_stash, to be marked before use */
     uint32_t size;
-    uint32_t spare;
+    uint16_t layout; /* the span's */
+    bool dirty;      /* the span's needs_zero */
 };
 
 struct hg_cache {
@@ -201,13 +225,15 @@ void hg__cache_init(struct hg_cache *c, struct hg_heap *h);
 
 enum hg_refill { HG_REFILL_OK, HG_REFILL_NO_MEMORY };
 
-/* Makes slot `span_class` non-empty: the stash, the next word of its span, another swept span, an
- * unswept one that it sweeps (a bounded number), or new pages. Everything is done in generation
- * `gen`, the mutator's own, whatever heap->gen says. black: the slots are marked. *swept (may be
- * NULL) gets the pages swept. Requires: the owner, on a big stack; slot mask 0. Never calls up,
- * never waits but for locks. */
-enum hg_refill hg__cache_refill(struct hg_cache *c, unsigned span_class, bool black, uint32_t gen,
-                                uint32_t *swept);
+/* After hg__cache_take(slot, layout, ...) gave nothing: makes the next one succeed. If the slot is
+ * empty it fills it: from the stash, the next word of its span, another swept span, an unswept one
+ * that it sweeps (a bounded number), or new pages. If the span is uniform with another layout, it
+ * becomes mixed. Everything is done in generation `gen`, the mutator's own, whatever heap->gen
+ * says. layout: an id for DESCRIBED classes, else 0. black: the slots are marked. *swept (may be
+ * NULL) gets the pages swept. Requires: the owner, on a big stack. Never calls up, never waits but
+ * for locks. */
+enum hg_refill hg__cache_refill(struct hg_cache *c, unsigned span_class, uint16_t layout,
+                                bool black, uint32_t gen, uint32_t *swept);
 
 /* SCAN: all free slots go to the stash. The mutator turns black with it. */
 void hg__cache_stash(struct hg_cache *c);

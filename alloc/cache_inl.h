@@ -2,9 +2,9 @@
  *
  * Note [MASK]. A marker that meets an ambiguous word (stack, conservative object) may only mark
  * allocated slots whose memory is clear already. The owner takes a slot from its private copy of
- * the mask, clears it, writes its layout id, and then store-releases the mask in the span, paired
- * with the load-acquire in hg__slot_allocated. When a word is used up the owner sets all its alloc
- * bits (release), and only then changes span->word and span->mask.
+ * the mask, clears it, writes its layout id if the span is mixed, and then store-releases the mask
+ * in the span, paired with the load-acquire in hg__slot_allocated. When a word is used up the owner
+ * sets all its alloc bits (release), and only then changes span->word and span->mask.
  */
 #ifndef HG_ALLOC_CACHE_INL_H
 #define HG_ALLOC_CACHE_INL_H
@@ -12,22 +12,48 @@
 #error "include alloc/alloc.h"
 #endif
 
-/* Takes a free slot, or 0. The caller clears it, writes its id, then publishes; no safepoint in
- * between. *index: the slot's index in the word. */
-static inline uintptr_t hg__cache_take(struct hg_cache_slot *s, unsigned *index)
+/* Larger slots are cleared by memset, out of the leaf function that the fast path is. */
+#define HG_CLEAR_INLINE 128u
+
+/* Slots are multiples of 16 bytes, and aligned to them. */
+static inline void hg__clear_inline(uintptr_t p, size_t size)
 {
-    uint64_t mask = s->mask;
-    if (hg_unlikely(mask == 0))
-        return 0;
-    unsigned i = hg_ctz64(mask);
-    s->mask = mask & (mask - 1);
-    *index = i;
-    return s->base + (size_t)i * s->size;
+    typedef long long v2 __attribute__((vector_size(16), may_alias));
+    uintptr_t end = p + size;
+    do {
+        *(v2 *)p = (v2){0, 0};
+        p += 16;
+    } while (p != end);
 }
 
-static inline void hg__cache_publish(struct hg_cache_slot *s)
+/* A free slot, clear, its layout id written if there is one to write, published. Requires: mask is
+ * not 0. `small`, a constant: slots have at most HG_CLEAR_INLINE bytes. */
+static inline uintptr_t hg__cache_pick(struct hg_cache_slot *s, uint16_t id, bool small)
 {
-    hg_store_rel(&s->span->mask, s->mask); /* Note [MASK] */
+    uint64_t mask = s->mask;
+    unsigned i = hg_ctz64(mask);
+    uintptr_t p = s->base + (size_t)i * s->size;
+    if (small)
+        hg__clear_inline(p, s->size);
+    else if (s->dirty)
+        memset((void *)p, 0, s->size);
+    if (id != 0)
+        *(s->ids - i) = id;
+    s->mask = mask &= mask - 1;
+    hg_store_rel(&s->span->mask, mask); /* Note [MASK] */
+    return p;
+}
+
+/* As hg__cache_take, from a span that is mixed. */
+uintptr_t hg__cache_take_mixed(struct hg_cache_slot *s, uint16_t layout);
+
+/* Takes a slot for an object with this layout id (0: not DESCRIBED), clear and published; or 0: the
+ * slot needs hg__cache_refill. */
+static inline uintptr_t hg__cache_take(struct hg_cache_slot *s, uint16_t layout, bool small)
+{
+    if (hg_unlikely(s->layout != layout))
+        return hg__cache_take_mixed(s, layout);
+    return hg_likely(s->mask != 0) ? hg__cache_pick(s, 0, small) : 0;
 }
 
 #endif

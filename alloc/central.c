@@ -61,6 +61,7 @@ struct hg_span *hg__central_pop(struct hg_heap *h, struct hg_central *c, uint32_
     struct hg_span *s = c->list[parity][fill];
     if (s != NULL && s->gen == gen) {
         hg__span_remove(&c->list[parity][fill], s);
+        hg__span_prefetch(c->list[parity][fill]); /* the next one is often wanted next */
         c->pages[parity] -= s->pages;
         hg_store_rlx(&c->listed[parity], hg_load_rlx(&c->listed[parity]) - 1);
         if (gen == c->gen - 1)

@@ -87,22 +87,22 @@ static inline size_t hg__object_size(const struct hg_heap *h, const struct hg_ob
     return size_class != 0 ? hg__class[size_class].size : hg__span_of(h, o->base)->size;
 }
 
-/* Where the layout id of a slot in a small DESCRIBED span lies. The span's start comes from the
+/* Where the layout id of a slot in a mixed DESCRIBED span lies. The span's start comes from the
  * object's index: desc is that of the page that the word pointed into, which need not be the page
  * where the object begins. */
 static inline const uint16_t *hg__slot_id(const struct hg_object *o)
 {
-    uintptr_t start = o->base - (uintptr_t)o->index * hg__class[hg__desc_class(o->desc)].size;
-    uintptr_t end = start + ((uintptr_t)hg__desc_pages(o->desc) << HG_PAGE_SHIFT);
+    const struct hg_class *c = &hg__class[hg__desc_class(o->desc)];
+    uintptr_t start = o->base - (uintptr_t)o->index * c->size;
+    uintptr_t end = start + ((uintptr_t)c->pages_described << HG_PAGE_SHIFT);
     return (const uint16_t *)end - 1 - o->index;
 }
 
 /* Layout id of an object in a DESCRIBED span. */
-static inline uint16_t hg__object_layout(const struct hg_heap *h, const struct hg_object *o)
+static inline uint16_t hg__object_layout(const struct hg_object *o)
 {
-    if (hg__desc_class(o->desc) == 0)
-        return hg__span_of(h, o->base)->layout;
-    return __atomic_load_n(hg__slot_id(o), __ATOMIC_RELAXED);
+    uint16_t of_span = hg__desc_layout(o->desc);
+    return hg_likely(of_span != 0) ? of_span : __atomic_load_n(hg__slot_id(o), __ATOMIC_RELAXED);
 }
 
 static inline _Atomic uint64_t *hg__mark_word(const struct hg_heap *h, uintptr_t obj)

@@ -58,6 +58,13 @@ static inline void hg__span_push(struct hg_span **head, struct hg_span *s)
         (*head)->prev = s;
     *head = s;
 }
+/* The three lines of a struct that is about to be taken. */
+static inline void hg__span_prefetch(const struct hg_span *s)
+{
+    __builtin_prefetch(s);
+    __builtin_prefetch((const char *)s + 64);
+    __builtin_prefetch((const char *)s + 128);
+}
 static inline void hg__span_remove(struct hg_span **head, struct hg_span *s)
 {
     if (s->prev != NULL)
@@ -130,10 +137,15 @@ static inline uint32_t hg__span_words(const struct hg_span *s)
     return ((uint32_t)s->count + 63) / 64;
 }
 
-/* A small span from the cache's pages, visible, empty, in no list. NULL: no memory. */
-struct hg_span *hg__span_new(struct hg_cache *c, unsigned span_class, uint32_t gen);
+/* A small span from the cache's pages, visible, empty, in no list. layout: as hg__cache_refill's.
+ * NULL: no memory. */
+struct hg_span *hg__span_new(struct hg_cache *c, unsigned span_class, uint16_t layout,
+                             uint32_t gen);
 /* Sets the span's entries in spans and desc. Requires: all fields but links are set. */
 void hg__span_show(struct hg_heap *h, struct hg_span *s);
+/* Sets its entries in desc and codes. Requires: its owner; s is shown already, or spans[] is
+ * set. */
+void hg__span_describe(struct hg_heap *h, const struct hg_span *s);
 /* Dissolves an empty span: no entry, pages back to the page heap. Requires: marks clear, no list.
  * */
 void hg__span_free(struct hg_heap *h, struct hg_span *s);

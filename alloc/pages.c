@@ -185,6 +185,7 @@ static struct hg_span *new_struct(struct hg_heap *h)
     }
     struct hg_span *s = p->structs;
     hg__span_remove(&p->structs, s);
+    hg__span_prefetch(p->structs);
     return s;
 }
 

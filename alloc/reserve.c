@@ -7,6 +7,7 @@
  *   marks         bit/16 bytes  2 GiB       first, on a 2 MiB boundary: it may have huge pages
  *   desc          8/page        256 MiB
  *   spans         8/page        256 MiB
+ *   codes         1/page        32 MiB
  *   dirty         bit/page      4 MiB
  *   block_live    4/block       512 KiB     a block is 2 MiB
  *   block_tried   1/block       128 KiB
@@ -32,8 +33,8 @@ static size_t marks_bytes(size_t size) { return size / (HG_GRAIN * 8); }
 static size_t tables_bytes(size_t size)
 {
     size_t pages = size >> HG_PAGE_SHIFT, blocks = size >> HG_BLOCK_SHIFT;
-    return marks_bytes(size) + pages * (sizeof(uint64_t) + sizeof(void *)) + pages / 8 +
-           blocks * (sizeof(int32_t) + sizeof(uint8_t));
+    return marks_bytes(size) + pages * (sizeof(uint64_t) + sizeof(void *) + sizeof(uint8_t)) +
+           pages / 8 + blocks * (sizeof(int32_t) + sizeof(uint8_t));
 }
 
 static void place_tables(struct hg_heap *h, char *at)
@@ -42,7 +43,8 @@ static void place_tables(struct hg_heap *h, char *at)
     h->marks = (void *)at;
     h->desc = (void *)(at += marks_bytes(h->size));
     h->spans = (void *)(at += pages * sizeof(uint64_t));
-    h->pages->dirty = (void *)(at += pages * sizeof(void *));
+    h->codes = (void *)(at += pages * sizeof(void *));
+    h->pages->dirty = (void *)(at += pages * sizeof(uint8_t));
     h->pages->block_live = (void *)(at += pages / 8);
     h->pages->block_tried = (void *)(at + blocks * sizeof(int32_t));
 }

@@ -6,8 +6,8 @@
  *
  * Showing. A marker finds a span by desc (which class, where it begins) and, for ambiguous words,
  * its struct by spans[]. All fields, cleared allocation bits among them, are set first, then
- * spans[], then desc by store-release, paired with the load-acquire in hg__find. A page's entries
- * are written by the owner of its extent, so without a lock.
+ * spans[], then desc and codes by store-release, paired with the load-acquire in hg__find. A page's
+ * entries are written by the owner of its extent, so without a lock.
  *
  * Dissolving happens in sweeps only, and so never while anything is marked: no marker holds a desc
  * or a struct of a span that is dissolved.
@@ -61,6 +61,7 @@ static struct hg_span *take_extent(struct hg_cache *c, enum hg_area area, uint32
             return NULL;
         s->start = chunk->start;
         s->pages = n;
+        s->needs_zero = chunk->needs_zero;
         chunk->start += (uintptr_t)n << HG_PAGE_SHIFT;
         chunk->pages -= n;
     }
@@ -74,12 +75,19 @@ void hg__span_show(struct hg_heap *h, struct hg_span *s)
     uint32_t entries = s->size_class != 0 ? s->pages : 1; /* large: found by its base only */
     for (uint32_t i = 0; i < entries; i++)
         hg_store_rel(&h->spans[page + i], s);
-    uint32_t pages = s->size_class != 0 ? s->pages : 0;
-    for (uint32_t i = 0; i < s->pages; i++)
-        hg_store_rel(&h->desc[page + i], hg__desc(s->size_class, s->kind, pages, i));
+    hg__span_describe(h, s);
 }
 
-struct hg_span *hg__span_new(struct hg_cache *c, unsigned span_class, uint32_t gen)
+void hg__span_describe(struct hg_heap *h, const struct hg_span *s)
+{
+    uint32_t page = hg__page_of(h, s->start);
+    for (uint32_t i = 0; i < s->pages; i++)
+        hg_store_rel(&h->desc[page + i], hg__desc(s->size_class, s->kind, s->layout, i));
+    if (s->size_class != 0 && s->pages == 1)
+        hg_store_rel(&h->codes[page], hg__code(s->size_class, s->kind));
+}
+
+struct hg_span *hg__span_new(struct hg_cache *c, unsigned span_class, uint16_t layout, uint32_t gen)
 {
     struct hg_heap *h = c->heap;
     unsigned kind = span_class % HG_SPAN_KINDS, size_class = span_class / HG_SPAN_KINDS;
@@ -94,7 +102,7 @@ struct hg_span *hg__span_new(struct hg_cache *c, unsigned span_class, uint32_t g
     s->count = kind == HG_SPAN_DESCRIBED ? class->count_described : class->count;
     s->size_class = (uint8_t)size_class;
     s->kind = (uint8_t)kind;
-    s->layout = 0;
+    s->layout = layout;
     s->gen = gen;
     s->live = 0;
     hg_store_rlx(&s->mask, 0u);
@@ -110,6 +118,7 @@ void hg__span_free(struct hg_heap *h, struct hg_span *s)
     uint32_t page = hg__page_of(h, s->start);
     for (uint32_t i = 0; i < s->pages; i++)
         hg_store_rlx(&h->desc[page + i], 0u);
+    hg_store_rlx(&h->codes[page], (uint8_t)0);
     hg_sub_rlx(&h->span_bytes, hg__bytes_of(s->pages));
     hg__pages_put(h, s);
 }

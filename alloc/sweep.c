@@ -130,8 +130,10 @@ uint32_t hg__sweep_span(struct hg_heap *h, struct hg_span *s, uint32_t gen)
         live += hg_popcount64(now);
         if (h->config.poison)
             poison(s, w, was & ~now);
-        if (was != now)
+        if (was != now) {
             hg_store_rlx(&s->alloc_bits[w], now);
+            s->needs_zero = true;
+        }
     }
     count_live(h, s, live);
     s->gen = gen;

@@ -57,17 +57,19 @@ static void check_marks(const struct hg_heap *h, const struct hg_span *s)
 
 static void check_span(const struct hg_heap *h, const struct hg_span *s, uint32_t page)
 {
-    uint32_t desc_pages = s->size_class != 0 ? s->pages : 0;
     HG_CHECK(s->start == hg__page_address(h, page) && s->pages > 0 && !s->free,
              "heap: page %u: its span does not begin here", page);
     HG_CHECK((hg__area_of(s->kind) == HG_LOW) == (s->start - h->base < hg_load_rlx(&h->low_end)),
              "heap: page %u: a span of kind %u lies in the wrong area", page, s->kind);
     for (uint32_t i = 0; i < s->pages; i++) {
-        uint64_t desc = hg__desc(s->size_class, s->kind, desc_pages, i);
+        uint64_t desc = hg__desc(s->size_class, s->kind, s->layout, i);
         HG_CHECK(hg_load_acq(&h->desc[page + i]) == desc &&
                      (hg_load_acq(&h->spans[page + i]) == s || (s->size_class == 0 && i > 0)),
                  "heap: page %u does not agree with its span", page + i);
     }
+    bool coded = s->size_class != 0 && s->pages == 1;
+    HG_CHECK(hg_load_rlx(&h->codes[page]) == (coded ? hg__code(s->size_class, s->kind) : 0),
+             "heap: page %u has another span's code", page);
     for (uint32_t w = 0; w < hg__span_words(s); w++)
         HG_CHECK((hg_load_rlx(&s->alloc_bits[w]) & ~hg__word_slots(s, w)) == 0,
                  "heap: span 0x%" PRIxPTR ": a slot beyond its last is allocated", s->start);
@@ -85,7 +87,8 @@ static void check_run(struct hg_heap *h, enum hg_area area, const struct hg_span
              "heap: page %u: its free run does not agree", page);
     for (uint32_t i = page; i <= last; i++) {
         dirty += hg__page_dirty(p, i);
-        HG_CHECK(hg_load_rlx(&h->desc[i]) == 0, "heap: free page %u has a descriptor", i);
+        HG_CHECK(hg_load_rlx(&h->desc[i]) == 0 && hg_load_rlx(&h->codes[i]) == 0,
+                 "heap: free page %u has a descriptor", i);
         for (size_t w = 0; w < HG_PAGE_BYTES / (HG_GRAIN * 64); w++)
             HG_CHECK(hg_load_rlx(&hg__mark_word(h, hg__page_address(h, i))[w]) == 0,
                      "heap: free page %u has marks", i);

@@ -80,17 +80,21 @@ int64_t hg__pacer_goal(const struct hg_pacer *p, const struct hg_pacer_memory *m
     return hg__pacer_larger(goal, p->last.marked + MIN_DISTANCE);
 }
 
+int64_t hg__pacer_hard_by_goal(int64_t goal)
+{
+    if (goal == HG_PACER_NO_GOAL)
+        return goal;
+    return goal + hg__pacer_larger(goal / 10, HARD_DISTANCE);
+}
+
 /* A tenth or 64 MiB above the goal, whichever is more; with a limit, no further than the limit, as
  * long as that leaves a thirty-second and 1 MiB to land in: a hard limit right at the goal would be
  * the cliff that assist.c avoids. */
 int64_t hg__pacer_hard(const struct hg_pacer *p, const struct hg_pacer_memory *mem, int64_t goal)
 {
-    int64_t hard, landing;
+    int64_t hard = hg__pacer_hard_by_goal(goal), landing;
 
-    if (goal == HG_PACER_NO_GOAL)
-        return goal;
-    hard = goal + hg__pacer_larger(goal / 10, HARD_DISTANCE);
-    if (p->config.memory_limit == INT64_MAX)
+    if (goal == HG_PACER_NO_GOAL || p->config.memory_limit == INT64_MAX)
         return hard;
     landing = goal + goal / HEADROOM_SHARE + MIN_DISTANCE;
     return hg__pacer_smaller(hard, hg__pacer_larger(landing, room_by_limit(p, mem)));

@@ -59,6 +59,7 @@ static inline int64_t hg__pacer_smaller(int64_t a, int64_t b) { return a < b ? a
 /* goal.c: the goal for the last cycle's measurements, HG_PACER_NO_GOAL for none; and the hard limit
  * above a goal. */
 int64_t hg__pacer_goal(const struct hg_pacer *p, const struct hg_pacer_memory *mem, bool *limited);
+int64_t hg__pacer_hard_by_goal(int64_t goal);
 int64_t hg__pacer_hard(const struct hg_pacer *p, const struct hg_pacer_memory *mem, int64_t goal);
 
 /* measure.c: mean and median of the last HG__PACER_EXPECT_N measurements; 0 when there is none. */

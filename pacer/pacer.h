@@ -73,9 +73,10 @@ struct hg_pacer_memory {
 };
 
 struct hg_pacer_plan {
-    int64_t goal;    /* HG_PACER_NO_GOAL: no goal (GOGC=off, no limit) */
-    int64_t trigger; /* start a cycle when heap_live reaches it; HG_PACER_NO_GOAL likewise */
-    int64_t hard;    /* tasks may be made to wait above it */
+    int64_t goal;         /* HG_PACER_NO_GOAL: no goal (GOGC=off, no limit) */
+    int64_t trigger;      /* start a cycle when heap_live reaches it; HG_PACER_NO_GOAL likewise */
+    int64_t hard;         /* tasks may be made to wait above it */
+    int64_t hard_by_goal; /* what it would be without a memory limit */
     int64_t runway;
     double u;         /* background share for the next cycle, at most HG_PACER_U */
     double cons_mark; /* the estimate used */

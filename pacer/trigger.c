@@ -92,6 +92,7 @@ void hg__pacer_plan(struct hg_pacer *p, const struct hg_pacer_memory *mem)
     plan->u = HG_PACER_U;
     plan->goal = hg__pacer_goal(p, mem, &plan->limited);
     plan->hard = hg__pacer_hard(p, mem, plan->goal);
+    plan->hard_by_goal = hg__pacer_hard_by_goal(plan->goal);
     if (plan->goal == HG_PACER_NO_GOAL) {
         plan->trigger = HG_PACER_NO_GOAL;
         plan->runway = 0;

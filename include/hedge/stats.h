@@ -60,6 +60,9 @@ typedef struct hg_cycle {
     uint64_t heap_at_start, heap_at_end, heap_marked, goal, trigger;
     uint64_t scanned_heap, scanned_stack, scanned_roots;
     int64_t assist_ns, background_ns, idle_ns;
+    /* Time in which a mutator had left a request unanswered for more than 1 ms: then no task waits
+     * for marking, and the heap may pass its hard limit. */
+    int64_t late_ns;
     bool forced;
 } hg_cycle;
 /* any: the last finished cycles, newest first, at most n (and at most 256). Returns how many. */

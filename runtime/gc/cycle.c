@@ -189,6 +189,7 @@ static bool start_marking(struct hg_gc *g)
 {
     struct hg_world *w = g->world;
     set_phase(g, HG_PHASE_ROOTS); /* 1 */
+    hg_store_rlx(&g->triggered, 0u);
     count_marking(+1);
     if (!hg__handshake(w, HG_REQ_NOP) || !hg__handshake(w, HG_REQ_NOP))
         return false;
@@ -243,7 +244,11 @@ static bool due(struct hg_gc *g, int64_t now)
     hg__lock(&g->collect.lock);
     bool wanted = g->collect.wanted > hg_load_rlx(&g->world->cycle);
     hg__unlock(&g->collect.lock);
-    bool triggered = hg_xchg_acqrel(&g->triggered, 0u) != 0;
+    bool triggered = hg_load_acq(&g->triggered) != 0;
+    if (triggered && hg_load_rlx(&g->heap_live) < hg_load_rlx(&g->trigger)) {
+        triggered = false; /* by one who had not seen yet that the last cycle had begun */
+        hg_store_rlx(&g->triggered, 0u);
+    }
     bool periodic = !wanted && !triggered && hg_load_rlx(&g->trigger) != HG_PACER_NO_GOAL &&
                     now - hg_load_rlx(&g->last_end) >= PERIOD_NS;
     hg_store_rlx(&g->periodic, periodic ? 1u : 0u);

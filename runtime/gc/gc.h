@@ -14,7 +14,8 @@
 #include <hedge/stats.h>
 
 #define HG_SLICE_NS      INT64_C(50000)    /* longest background slice between two tasks */
-#define HG_IDLE_SLICE_NS INT64_C(20000)    /* idle marking looks for tasks at least this often */
+#define HG_IDLE_SLICE_NS INT64_C(200000)   /* longest slice of a proc that has no task */
+#define HG_IDLE_LOOK_NS  INT64_C(20000)    /* in it, time between two looks at other procs' tasks */
 #define HG_ASSIST_NS     INT64_C(50000)    /* longest assist */
 #define HG_SCAN_CHUNK    4096u             /* bytes of stack per claim */
 #define HG_SCAN_WHOLE    16384u            /* deeper stacks are never scanned in one go */
@@ -72,7 +73,7 @@ struct hg_gc {
     _Atomic int64_t heap_live; /* marked by the last cycle, allocated since, external; writers:
                                 * anyone (add) */
     _Atomic int64_t external;
-    _Atomic int64_t trigger, goal, hard;
+    _Atomic int64_t trigger, goal, hard, hard_by_goal;
     _Atomic uint64_t assist_ratio; /* scan bytes per allocated byte, times 65536; 0: none */
     _Atomic uint32_t share;        /* background share, times 65536 */
     _Atomic int64_t credit;        /* scan bytes: the hedge a cycle starts with */
@@ -85,6 +86,7 @@ struct hg_gc {
         int64_t alloc, background, idle, assist, sweep, scan, scanned_heap, scanned_stack, marked,
             process_cpu;
     } at_start;
+    int64_t late_at_start;
     int64_t alloc_at_scan;
     struct hg_cycle now;
     int64_t scanned_roots;
@@ -128,8 +130,9 @@ void hg__gc_wait(struct hg_gc *g, uint64_t number);
  * marked. */
 struct hg_tracer {
     uintptr_t base;
-    size_t low_end, high_start, high_bytes;
+    size_t size, low_end, high_start, high_bytes;
     _Atomic uint64_t *desc, *marks;
+    _Atomic uint8_t *codes;
     unsigned delay_at;
     uintptr_t delay[HG_MARK_DELAY]; /* objects whose mark words are on their way: start | DELAY
                                      * flags; 0: empty */
@@ -137,14 +140,16 @@ struct hg_tracer {
     struct hg_heap *heap;
     const struct hg_layout_info *layouts;
     struct hg_grey_object {
-        uintptr_t at; /* where to begin: the object's start, or a chunk of it */
-        uintptr_t base;
-        uint64_t desc;
-        uint32_t index;
-    } ring[HG_MARK_RING]; /* objects whose lines are on their way */
-    unsigned head, count;
-    int64_t bytes;  /* scanned in this slice */
-    int64_t marked; /* bytes found live */
+        uintptr_t at;            /* where to begin: the object's start, or a chunk of it */
+        uint64_t refs;           /* bit i: word i is a reference; 0: find out by desc */
+        uint64_t desc;           /* of the page of `at` */
+        uint32_t index;          /* DESCRIBED in a mixed span: the slot */
+        uint32_t size;           /* of a small object's slot */
+    } ring[HG_MARK_RING];        /* objects whose lines are on their way */
+    unsigned head, count, ready; /* entries from head on; of them looked up */
+    int64_t look_at;             /* idle: when to look at other procs next */
+    int64_t bytes;               /* scanned in this slice */
+    int64_t leafs;               /* bytes of leaf objects that were marked */
     /* The verifier's: is given each reference instead of its being marked. */
     void (*instead)(struct hg_tracer *t, const struct hg_object *o, bool ambiguous);
     void *instead_arg;
@@ -176,6 +181,9 @@ void hg__stacks_begin(struct hg_gc *g);
 
 /* ---- work of procs (work.c), termination (term.c) ---- */
 bool hg__gc_background(struct hg_mutator *m, bool idle); /* hook of sched */
+/* Whether m's proc, idle until now, has a task to run. *look_at: when to look at other procs
+ * next. */
+bool hg__idle_over(struct hg_mutator *m, int64_t now, int64_t *look_at);
 /* a slice at the running task's safepoint */
 void hg__gc_attention_slice(struct hg_mutator *m);
 void hg__gc_allocated(struct hg_mutator *m, size_t bytes); /* hook of mut */

@@ -72,9 +72,53 @@ static inline __attribute__((always_inline)) HG_SCANS void settle(struct hg_trac
     if (hg_or_rlx(word, bit) & bit)
         return; /* another worker was first */
     if (candidate & DELAY_LEAF)
-        t->marked += size_at(t, obj);
+        t->leafs += size_at(t, obj);
     else
         push(t, obj);
+}
+
+/* Puts an object into the delay line, and settles the one that has been there longest. Its mark
+ * word is asked for now and tested DELAY references later: the test is a branch nobody can predict,
+ * and would otherwise wait for memory each time. */
+static inline __attribute__((always_inline)) HG_SCANS void delay(struct hg_tracer *t, uintptr_t obj,
+                                                                 unsigned kind, bool ambiguous)
+{
+    __builtin_prefetch((const void *)&t->marks[(obj - t->base) / (HG_GRAIN * 64)]);
+    uintptr_t *slot = &t->delay[t->delay_at++ % DELAY], oldest = *slot;
+    *slot = obj | (kind == HG_SPAN_LEAF ? DELAY_LEAF : 0) | (ambiguous ? DELAY_AMBIGUOUS : 0);
+    if (hg_likely(oldest != 0))
+        settle(t, oldest);
+}
+
+/* What its page's code does not tell. */
+static __attribute__((noinline)) HG_SCANS void mark_by_desc(struct hg_tracer *t, uintptr_t w,
+                                                            bool ambiguous)
+{
+    struct hg_object o = hg__find(t->heap, w);
+    if (o.base != 0)
+        delay(t, o.base, hg__desc_kind(o.desc), ambiguous);
+}
+
+/* One word that is a reference or NULL, or (ambiguous) anything. Finds what it means as hg__find
+ * does, but by its page's code where there is one. */
+static inline __attribute__((always_inline)) HG_SCANS void mark_ref(struct hg_tracer *t,
+                                                                    uintptr_t w, bool ambiguous)
+{
+    size_t offset = w - t->base;
+    if (offset >= (ambiguous ? t->low_end : t->size) &&
+        (!ambiguous || offset - t->high_start >= t->high_bytes))
+        return;
+    uint8_t code = hg_load_rlx(&t->codes[offset >> HG_PAGE_SHIFT]);
+    if (hg_unlikely(code == 0)) {
+        mark_by_desc(t, w, ambiguous);
+        return;
+    }
+    const struct hg_class *c = &hg__class[hg__code_class(code)];
+    unsigned kind = hg__code_kind(code);
+    uint32_t index = (uint32_t)(((w & (HG_PAGE_BYTES - 1)) * c->inverse) >> 32);
+    if (hg_unlikely(index >= (kind == HG_SPAN_DESCRIBED ? c->count_described : c->count)))
+        return; /* the tail of the span */
+    delay(t, (w & ~(uintptr_t)(HG_PAGE_BYTES - 1)) + index * c->size, kind, ambiguous);
 }
 
 static __attribute__((noinline)) HG_SCANS void visit_instead(struct hg_tracer *t, uintptr_t w,
@@ -85,37 +129,12 @@ static __attribute__((noinline)) HG_SCANS void visit_instead(struct hg_tracer *t
         t->instead(t, &o, ambiguous);
 }
 
-/* One word that is a reference, NULL, or (ambiguous) anything. What it means is found as by
- * hg__find, with the slice's copies of the heap's fields. Its mark word is asked for now and tested
- * DELAY references later: the test is a branch nobody can predict, and would otherwise wait for
- * memory each time. */
-static inline __attribute__((always_inline)) HG_SCANS void visit(struct hg_tracer *t, uintptr_t w,
-                                                                 bool ambiguous)
+static inline HG_SCANS void visit(struct hg_tracer *t, uintptr_t w, bool ambiguous)
 {
-    size_t offset = w - t->base;
-    if (offset >= t->low_end && offset - t->high_start >= t->high_bytes)
-        return;
-    if (hg_unlikely(t->instead != NULL)) {
+    if (hg_unlikely(t->instead != NULL))
         visit_instead(t, w, ambiguous);
-        return;
-    }
-    uint64_t desc = hg_load_rlx(&t->desc[offset >> HG_PAGE_SHIFT]);
-    uintptr_t obj = hg__span_start(w, desc);
-    unsigned size_class = hg__desc_class(desc), kind = hg__desc_kind(desc);
-    if (hg_likely(size_class != 0)) {
-        const struct hg_class *c = &hg__class[size_class];
-        uint32_t index = (uint32_t)(((uint64_t)(w - obj) * c->inverse) >> 32);
-        if (hg_unlikely(index >= (kind == HG_SPAN_DESCRIBED ? c->count_described : c->count)))
-            return; /* the tail of the span */
-        obj += index * c->size;
-    } else if (desc == 0) {
-        return;
-    }
-    __builtin_prefetch((const void *)&t->marks[(obj - t->base) / (HG_GRAIN * 64)]);
-    uintptr_t *slot = &t->delay[t->delay_at++ % DELAY], oldest = *slot;
-    *slot = obj | (kind == HG_SPAN_LEAF ? DELAY_LEAF : 0) | (ambiguous ? DELAY_AMBIGUOUS : 0);
-    if (hg_likely(oldest != 0))
-        settle(t, oldest);
+    else
+        mark_ref(t, w, ambiguous);
 }
 
 /* Settles all that is delayed. */
@@ -157,98 +176,122 @@ static HG_SCANS void scan_fields(struct hg_tracer *t, uintptr_t obj, const struc
         visit(t, word_at(obj + at), false);
 }
 
-static inline HG_SCANS void scan_described(struct hg_tracer *t, uintptr_t obj,
-                                           const struct hg_layout_info *l, size_t from, size_t to)
+/* The words of an object of `size` bytes, at most 512. */
+static inline uint64_t words_below(size_t size) { return UINT64_MAX >> (64 - size / 8); }
+
+static HG_SCANS void scan_described(struct hg_tracer *t, uintptr_t obj,
+                                    const struct hg_layout_info *l, size_t from, size_t to)
 {
-    if (hg_likely(l->only_bits && from == 0)) {
-        uint64_t bits = l->ref_bits;
-        if (to < 512)
-            bits &= ((uint64_t)1 << (to / 8)) - 1; /* a layout may be longer than its object */
+    if (l->kind == HG_KIND_TRACED) {
+        l->trace(t, (const void *)obj, from, to);
+    } else if (l->only_bits && from == 0) {
+        /* a layout may be longer than its object */
+        uint64_t bits = to < 512 ? l->ref_bits & words_below(to) : l->ref_bits;
         for (; bits != 0; bits &= bits - 1)
             visit(t, word_at(obj + 8u * hg_ctz64(bits)), false);
-    } else if (l->kind == HG_KIND_TRACED) {
-        l->trace(t, (const void *)obj, from, to);
-    } else if (!l->only_bits) {
+    } else {
         scan_fields(t, obj, l, from, to);
     }
 }
 
 /* Scans bytes from..to of an object. The slot's whole size counts: callers may use all of it. */
-static inline HG_SCANS void scan_object(struct hg_tracer *t, const struct hg_grey_object *g,
-                                        size_t from, size_t to)
+static HG_SCANS void scan_object(struct hg_tracer *t, const struct hg_object *o, size_t from,
+                                 size_t to)
 {
-    switch (hg__desc_kind(g->desc)) {
+    switch (hg__desc_kind(o->desc)) {
     case HG_SPAN_REFS:
-        scan_range(t, g->base + from, g->base + to, false);
+        scan_range(t, o->base + from, o->base + to, false);
         break;
     case HG_SPAN_CONSERVATIVE:
-        scan_range(t, g->base + from, g->base + to, true);
+        scan_range(t, o->base + from, o->base + to, true);
         break;
-    case HG_SPAN_DESCRIBED: {
-        struct hg_object o = {g->base, g->desc, g->index};
-        scan_described(t, g->base, &t->layouts[hg__object_layout(t->heap, &o)], from, to);
+    case HG_SPAN_DESCRIBED:
+        scan_described(t, o->base, &t->layouts[hg__object_layout(o)], from, to);
         break;
-    }
     case HG_SPAN_LEAF:
     case HG_SPAN_KINDS:
         break;
     }
     t->bytes += (int64_t)(to - from);
-    t->marked += (int64_t)(to - from);
 }
 
 void hg__trace_object(struct hg_tracer *t, const struct hg_object *o)
 {
-    struct hg_grey_object g = {o->base, o->base, o->desc, o->index};
-    scan_object(t, &g, 0, hg__object_size(t->heap, o));
+    scan_object(t, o, 0, hg__object_size(t->heap, o));
 }
+
+/* ---- the ring ---- */
 
 /* Shares the rest of a large object at once, for other workers. */
 static void share_rest(struct hg_tracer *t, uintptr_t at)
 {
     struct hg_grey *g = hg__grey_empty(t->m->world);
-    g->entry[g->n++] = at | 1;
+    g->entry[g->n++] = at;
     hg__grey_give(t->m->world, g);
 }
 
 /* An object above HG_SMALL_MAX: a chunk of it. */
-static __attribute__((noinline)) void scan_large(struct hg_tracer *t,
-                                                 const struct hg_grey_object *g)
+static void scan_large(struct hg_tracer *t, const struct hg_grey_object *g)
 {
-    size_t from = g->at - g->base, to = hg__span_of(t->heap, g->base)->size;
+    struct hg_object o = hg__find(t->heap, g->at);
+    size_t from = g->at - o.base, to = hg__span_of(t->heap, o.base)->size;
     if (to - from > HG_CHUNK_BYTES) {
         to = from + HG_CHUNK_BYTES;
-        share_rest(t, g->base + to);
+        share_rest(t, o.base + to);
     }
-    scan_object(t, g, from, to);
+    scan_object(t, &o, from, to);
 }
 
-static inline void scan_grey(struct hg_tracer *t, const struct hg_grey_object *g)
+static __attribute__((noinline)) void scan_by_desc(struct hg_tracer *t,
+                                                   const struct hg_grey_object *g)
 {
-    unsigned size_class = hg__desc_class(g->desc);
-    if (hg_likely(size_class != 0))
-        scan_object(t, g, 0, hg__class[size_class].size);
+    struct hg_object o = {g->at, g->desc, g->index};
+    if (hg_likely(hg__desc_class(g->desc) != 0))
+        scan_object(t, &o, 0, g->size);
     else
         scan_large(t, g);
 }
 
-/* An entry's first line is asked for as it enters the ring. */
-static inline void enter_ring(struct hg_tracer *t, uintptr_t entry)
+static inline HG_SCANS void scan_grey(struct hg_tracer *t, const struct hg_grey_object *g)
 {
-    uintptr_t at = entry & ~(uintptr_t)1;
-    __builtin_prefetch((const void *)at);
-    t->ring[(t->head + t->count++) % RING].at = at;
+    if (hg_unlikely(g->refs == 0)) {
+        scan_by_desc(t, g);
+        return;
+    }
+    for (uint64_t refs = g->refs; refs != 0; refs &= refs - 1)
+        mark_ref(t, word_at(g->at + 8u * hg_ctz64(refs)), false);
+    t->bytes += g->size;
 }
 
-/* What else scanning it will need: what its page says, and the line of its layout id. */
+/* As an entry enters the ring its first line is asked for, and what its page says. */
+static inline void enter_ring(struct hg_tracer *t, uintptr_t entry)
+{
+    __builtin_prefetch((const void *)entry);
+    __builtin_prefetch((const void *)&t->desc[(entry - t->base) >> HG_PAGE_SHIFT]);
+    t->ring[(t->head + t->count++) % RING].at = entry;
+}
+
+/* What scanning an entry will need. For most small objects all is known from their page; in a mixed
+ * span the object's id is asked for. Acquire: Note [LAYOUT]. */
 static inline void look_up(struct hg_tracer *t, struct hg_grey_object *g)
 {
-    struct hg_object o = hg__find(t->heap, g->at);
-    g->base = o.base;
-    g->desc = o.desc;
-    g->index = o.index;
-    if (hg__desc_kind(o.desc) == HG_SPAN_DESCRIBED && hg__desc_class(o.desc) != 0)
-        __builtin_prefetch(hg__slot_id(&o));
+    uint64_t desc = hg_load_acq(&t->desc[(g->at - t->base) >> HG_PAGE_SHIFT]);
+    const struct hg_class *c = &hg__class[hg__desc_class(desc)];
+    g->desc = desc;
+    g->size = c->size;
+    g->refs = 0;
+    if (hg__desc_kind(desc) == HG_SPAN_REFS && c->size - 1u < 512) {
+        g->refs = words_below(c->size);
+    } else if (hg__desc_kind(desc) == HG_SPAN_DESCRIBED && c->size != 0) {
+        const struct hg_layout_info *l = &t->layouts[hg__desc_layout(desc)];
+        if (hg_unlikely(hg__desc_layout(desc) == 0)) {
+            struct hg_object o = hg__find(t->heap, g->at);
+            g->index = o.index;
+            __builtin_prefetch(hg__slot_id(&o));
+        } else if (l->only_bits && c->size <= 512) {
+            g->refs = l->ref_bits & words_below(c->size);
+        }
+    }
 }
 
 /* A buffer with entries for this worker; false: there is nothing at all. */
@@ -270,24 +313,24 @@ static bool find_grey(struct hg_tracer *t)
 
 /* Moves entries from buffers to the ring, half a ring at a time: prefetches that follow each other
  * closely have their address translations overlap, which one prefetch per object scanned has not.
- * False: there is nothing at all. */
+ * Those that came in the last time are looked up, and are ready. False: there is nothing at all. */
 static inline bool fill_ring(struct hg_tracer *t)
 {
-    if (hg_likely(t->count > RING / 2))
-        return true;
-    unsigned had = t->count;
-    while (t->count < RING) {
-        struct hg_grey *g = t->m->grey;
-        if (hg_unlikely(g->n == 0)) {
-            if (!find_grey(t))
+    while (hg_unlikely(t->ready == 0)) {
+        t->ready = t->count;
+        for (unsigned i = 0; i < t->ready; i++)
+            look_up(t, &t->ring[(t->head + i) % RING]);
+        while (t->count < t->ready + RING / 2) {
+            struct hg_grey *g = t->m->grey;
+            if (hg_likely(g->n != 0))
+                enter_ring(t, g->entry[--g->n]);
+            else if (!find_grey(t))
                 break;
-            continue;
         }
-        enter_ring(t, g->entry[--g->n]);
+        if (t->count == 0)
+            return false;
     }
-    for (unsigned i = had; i < t->count; i++)
-        look_up(t, &t->ring[(t->head + i) % RING]);
-    return t->count != 0;
+    return true;
 }
 
 /* Gives half of what this worker has to others that have nothing. */
@@ -306,11 +349,12 @@ static void balance(struct hg_tracer *t)
 
 static bool must_stop(struct hg_tracer *t, enum hg_work_kind kind, int64_t until, int64_t bytes)
 {
-    if (t->bytes >= bytes || hg__os_now() >= until)
+    int64_t now = hg__os_now();
+    if (t->bytes >= bytes || now >= until)
         return true;
     if (hg_load_rlx(&t->m->attention) & HG_ATTENTION_HANDSHAKE)
         return true; /* a FLUSH or RESET waits for us */
-    return kind == HG_WORK_IDLE && hg__proc_has_work(hg__proc_of(t->m));
+    return kind == HG_WORK_IDLE && hg__idle_over(t->m, now, &t->look_at);
 }
 
 /* The work is counted in the statistics of m; what the ring still holds goes back to the buffer. */
@@ -318,13 +362,12 @@ static void finish(struct hg_tracer *t)
 {
     settle_all(t);
     while (t->count != 0) {
-        const struct hg_grey_object *g = &t->ring[t->head++ % RING];
-        push(t, g->at == g->base ? g->at : g->at | 1);
+        push(t, t->ring[t->head++ % RING].at);
         t->count--;
     }
     struct hg_mut_stats *s = &t->m->stats;
     hg_store_rlx(&s->scanned_heap, hg_load_rlx(&s->scanned_heap) + t->bytes);
-    hg_store_rlx(&s->marked_bytes, hg_load_rlx(&s->marked_bytes) + t->marked);
+    hg_store_rlx(&s->marked_bytes, hg_load_rlx(&s->marked_bytes) + t->bytes + t->leafs);
 }
 
 static void trace(struct hg_tracer *t, enum hg_work_kind kind, int64_t until, int64_t bytes)
@@ -332,6 +375,7 @@ static void trace(struct hg_tracer *t, enum hg_work_kind kind, int64_t until, in
     int64_t look_at = CHECK_BYTES;
     for (unsigned n = 1; fill_ring(t); n++) {
         const struct hg_grey_object *g = &t->ring[t->head++ % RING];
+        t->ready--;
         t->count--;
         scan_grey(t, g);
         if (n % CHECK_EVERY == 0 || hg_unlikely(t->bytes >= look_at)) {
@@ -346,12 +390,17 @@ static void trace(struct hg_tracer *t, enum hg_work_kind kind, int64_t until, in
 void hg__tracer_init(struct hg_tracer *t, struct hg_gc *g, struct hg_mutator *m)
 {
     struct hg_heap *h = g->world->heap;
-    memset(t, 0, sizeof *t);
+    memset(t->delay, 0, sizeof t->delay); /* of the ring nothing is looked at before it is set */
+    t->delay_at = t->head = t->count = t->ready = 0;
+    t->look_at = t->bytes = t->leafs = 0;
+    t->instead = NULL;
     t->base = h->base;
+    t->size = h->size;
     t->low_end = hg_load_rlx(&h->low_end);
     t->high_start = hg_load_rlx(&h->high_start);
     t->high_bytes = h->size - t->high_start;
     t->desc = h->desc;
+    t->codes = h->codes;
     t->marks = h->marks;
     t->m = m;
     t->heap = h;

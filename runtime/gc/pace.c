@@ -56,6 +56,7 @@ static void publish_locked(struct hg_gc *g)
     const struct hg_pacer_plan *plan = &g->pacer.plan;
     hg_store_rlx(&g->goal, plan->goal);
     hg_store_rlx(&g->hard, plan->hard);
+    hg_store_rlx(&g->hard_by_goal, plan->hard_by_goal);
     hg_store_rlx(&g->trigger, plan->trigger);
     hg_store_rlx(&g->share, (uint32_t)(plan->u * 65536));
 }
@@ -101,6 +102,7 @@ void hg__pace_cycle_start(struct hg_gc *g)
     int64_t now = hg__os_now();
     hg__lock(&g->pacer_lock);
     g->at_start = sums;
+    g->late_at_start = g->world->late_ns;
     memset(&g->now, 0, sizeof g->now);
     g->now.number = hg_load_rlx(&g->world->cycle);
     g->now.start_ns = now;
@@ -156,6 +158,7 @@ static void remember_locked(struct hg_gc *g, const struct hg_pacer_cycle *c)
     n->assist_ns = c->assist_ns;
     n->background_ns = c->background_ns;
     n->idle_ns = c->idle_ns;
+    n->late_ns = g->world->late_ns - g->late_at_start;
     g->mark_wall += c->mark_wall_ns;
     g->cycle_wall += c->cycle_wall_ns;
     g->gc_cpu += c->assist_ns + c->background_ns + c->idle_ns;

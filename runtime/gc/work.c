@@ -5,14 +5,17 @@
  * slice is never made up for by a burst, and no task waits for more than one slice. A task that
  * does not reach the scheduler meets its slice in its own allocations, or at a safepoint that the
  * monitor asks for. Switch-in scans push the next slice back: scans are paid out of the share. A
- * proc with nothing to run marks in shorter slices and looks for tasks in between (not in the
- * periodic cycle).
+ * proc with nothing to run marks and sweeps as long as that is so, and stops within microseconds
+ * when a task of its own appears, within HG_IDLE_LOOK_NS when another proc has one too many (not in
+ * the periodic cycle, which nobody hurries).
  *
  * Allocation. hooks.allocated is told what was handed out a word of slots at a time: it adds to
  * heap_live, starts the cycle at the trigger, sweeps in proportion, runs a due slice, and charges
  * debt. Debt is paid from this proc's credit, then from the cycle's starting credit, then by
  * marking, at most HG_ASSIST_NS in one piece; the rest is carried on. Only above the hard limit
  * does a task wait, 1 ms at a time, and not while a handshake is late: nobody waits for a laggard.
+ * Where the driver itself is late, as it got no CPU since the trigger, they wait as well, and so
+ * leave it one.
  *
  * Times here are CPU time of the thread for what is reported as held or worked, elapsed time for
  * what is due when.
@@ -22,7 +25,6 @@
 
 #define GROWTH_STEP INT64_C(16384) /* bytes a mutator keeps to itself before it tells heap_live */
 #define WAIT_NS     INT64_C(1000000)
-#define LAGGARD_NS  INT64_C(1000000)
 #define SWEEP_PAGES 16u /* between two looks at the clock */
 
 static int64_t after_slice(const struct hg_gc *g, int64_t end, int64_t took)
@@ -38,6 +40,17 @@ static inline void add(_Atomic int64_t *counter, int64_t n)
     hg_store_rlx(counter, hg_load_rlx(counter) + n); /* one writer: the owner */
 }
 
+bool hg__idle_over(struct hg_mutator *m, int64_t now, int64_t *look_at)
+{
+    struct hg_proc *p = hg__proc_of(m);
+    if (hg__proc_has_work(p))
+        return true;
+    if (now < *look_at)
+        return false;
+    *look_at = now + HG_IDLE_LOOK_NS;
+    return hg__work_anywhere(p->sched);
+}
+
 /* One marking slice; returns whether there was anything to do. */
 static bool mark_slice(struct hg_gc *g, struct hg_mutator *m, bool idle, int64_t now)
 {
@@ -51,10 +64,11 @@ static bool mark_slice(struct hg_gc *g, struct hg_mutator *m, bool idle, int64_t
     int64_t end = hg__os_now();
     add(idle ? &m->stats.idle_ns : &m->stats.background_ns, cpu);
     add(&hg__proc_of(m)->marked_ns, end - now);
-    hg__hold(m, cpu);
     m->credit += done;
-    if (!idle)
+    if (!idle) { /* an idle proc holds no task up */
+        hg__hold(m, cpu);
         hg_store_rlx(&m->next_slice_at, after_slice(g, end, end - now));
+    }
     return true;
 }
 
@@ -62,16 +76,18 @@ static bool sweep_slice(struct hg_gc *g, struct hg_mutator *m, bool idle, int64_
 {
     struct hg_heap *h = g->world->heap;
     int64_t until = now + (idle ? HG_IDLE_SLICE_NS : HG_SLICE_NS), end;
+    int64_t look_at = now + HG_IDLE_LOOK_NS;
     int64_t cpu = hg__os_thread_cpu();
     size_t pages = 0, n;
     do {
         n = hg__sweep_some(h, SWEEP_PAGES);
         pages += n;
         end = hg__os_now();
-    } while (n != 0 && end < until && !(idle && hg__proc_has_work(hg__proc_of(m))));
+    } while (n != 0 && end < until && !(idle && hg__idle_over(m, end, &look_at)));
     cpu = hg__os_thread_cpu() - cpu;
     add(&m->stats.sweep_ns, cpu);
-    hg__hold(m, cpu);
+    if (!idle)
+        hg__hold(m, cpu);
     hg_store_rlx(&m->next_slice_at, after_slice(g, end, end - now));
     if (n == 0 && hg__sweep_done(h))
         hg__gc_wake_driver(g); /* the cycle is finished */
@@ -203,13 +219,29 @@ static bool above_limit(struct hg_gc *g, int64_t more)
     return limit != INT64_MAX && limited_bytes(g) + more > limit;
 }
 
-/* Above the hard limit: waits up to 1 ms for marking to get on. Does not return then. */
+/* A memory limit has no say here: where all that it allows is alive cycles follow each other, and
+ * the heap must be able to grow between two. */
+static bool driver_late(struct hg_gc *g)
+{
+    return hg_load_rlx(&g->triggered) != 0 && hg_load_rlx(&g->assist_on) != 0 &&
+           hg_load_rlx(&g->heap_live) > hg_load_rlx(&g->hard_by_goal);
+}
+
+static bool must_wait(struct hg_gc *g, int64_t more, int64_t now)
+{
+    if (hg_load_rlx(&g->limited) != 0)
+        return false;
+    if (hg__phase(g->world) == HG_PHASE_OFF)
+        return driver_late(g);
+    int64_t asked = hg_load_acq(&g->world->asked_at);
+    return above_limit(g, more) && (asked == 0 || now - asked <= HG_LAGGARD_NS);
+}
+
+/* Above the hard limit: waits up to 1 ms for the collector to get on. Does not return then. */
 static void wait_at_hard_limit(struct hg_gc *g, struct hg_mutator *m, int64_t more)
 {
-    if (hg_load_rlx(&g->limited) != 0 || !marking(g) || !above_limit(g, more))
-        return;
-    int64_t now = hg__os_now(), asked = hg_load_acq(&g->world->asked_at);
-    if (asked != 0 && now - asked > LAGGARD_NS)
+    int64_t now = hg__os_now();
+    if (!must_wait(g, more, now))
         return;
     hg_store_rlx(&m->stats.assist_waits, hg_load_rlx(&m->stats.assist_waits) + 1);
     struct hg_proc *p = hg__proc_of(m);

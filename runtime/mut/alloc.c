@@ -1,9 +1,10 @@
 /* alloc.c: hg_alloc: the fast path, and the slow path on the scheduler stack.
  *
  * Fast path: the current mutator from one thread-local word (nothing in it switches, so the word
- * cannot go stale), the span class from size and layout, a slot from the cache, cleared, its layout
- * id written, then published. It reads no phase and no colour: a black mutator's free slots are
- * marked when its word is taken (alloc/cache.c).
+ * cannot go stale), the span class from size and layout, a slot from the cache, cleared,
+ * then published. It reads no phase and no colour: a black mutator's free
+ * slots are marked when its word is taken. A layout id is written only where objects of several
+ * layouts share a span (alloc/cache.c).
  *
  * Slow path, in this order, on the scheduler stack:
  *   1. a safepoint: answers requests, gives the proc to others if it is asked to
@@ -28,42 +29,9 @@ struct request {
     void *result;
 };
 
-/* larger slots are cleared by memset, out of the leaf function that the fast path is */
-#define CLEAR_INLINE 128u
-
-/* Slots are multiples of 16 bytes, and aligned to them. */
-static inline void clear_inline(uintptr_t p, size_t size)
-{
-    typedef long long v2 __attribute__((vector_size(16), may_alias));
-    uintptr_t end = p + size;
-    do {
-        *(v2 *)p = (v2){0, 0};
-        p += 16;
-    } while (p != end);
-}
-
 static inline struct hg_layout_cache *layout_entry(struct hg_mutator *m, const hg_layout *layout)
 {
     return &m->layouts[((uintptr_t)layout >> 5 ^ (uintptr_t)layout >> 11) % HG_LAYOUT_CACHE];
-}
-
-/* Takes, clears and publishes a slot; NULL: the cache is empty. No safepoint inside. `small`: of a
- * slot of at most CLEAR_INLINE bytes. */
-static inline void *take_slot(struct hg_cache_slot *s, enum hg_span_kind kind, uint16_t id,
-                              bool small)
-{
-    unsigned i;
-    uintptr_t p = hg__cache_take(s, &i);
-    if (hg_unlikely(p == 0))
-        return NULL;
-    if (small)
-        clear_inline(p, s->size);
-    else
-        memset((void *)p, 0, s->size);
-    if (kind == HG_SPAN_DESCRIBED)
-        *(s->ids - i) = id;
-    hg__cache_publish(s);
-    return (void *)p;
 }
 
 static inline struct hg_cache_slot *slot_of(struct hg_mutator *m, size_t size,
@@ -115,16 +83,14 @@ static void small_slow(struct hg_mutator *m, struct request *r)
 {
     unsigned span_class = hg__span_class(hg__class_of(r->size), r->kind);
     struct hg_cache_slot *s = &m->cache.slot[span_class];
-    if (s->mask == 0) {
-        uint32_t swept = 0;
-        enum hg_refill got = hg__cache_refill(&m->cache, span_class, m->black, m->gen, &swept);
-        hg__alloc_account(m);
-        if (got != HG_REFILL_OK) {
-            r->no_room = true;
-            return;
-        }
-    }
-    r->result = take_slot(s, r->kind, r->id, false);
+    r->result = (void *)hg__cache_take(s, r->id, false);
+    if (r->result != NULL)
+        return; /* a safepoint has filled it */
+    enum hg_refill got = hg__cache_refill(&m->cache, span_class, r->id, m->black, m->gen, NULL);
+    hg__alloc_account(m);
+    r->no_room = got != HG_REFILL_OK;
+    if (got == HG_REFILL_OK)
+        r->result = (void *)hg__cache_take(s, r->id, false);
 }
 
 #define HG_CLEAR_CHUNK ((size_t)256 << 10)
@@ -196,41 +162,34 @@ static __attribute__((noinline)) void *alloc_slow(size_t size, const hg_layout *
     return r.result;
 }
 
-/* Sizes above CLEAR_INLINE. */
+/* From the cache, or 0. No safepoint inside. `small`: see hg__cache_take. */
+static inline uintptr_t take(struct hg_mutator *m, size_t size, const hg_layout *layout, bool small)
+{
+    if ((uintptr_t)layout <= (uintptr_t)HG_REFS)
+        return hg__cache_take(slot_of(m, size, (enum hg_span_kind)(uintptr_t)layout), 0, small);
+    struct hg_layout_cache *e = layout_entry(m, layout);
+    if (hg_unlikely(e->layout != layout))
+        return 0;
+    return hg__cache_take(slot_of(m, size, HG_SPAN_DESCRIBED), e->id, small);
+}
+
+/* Sizes above HG_CLEAR_INLINE. */
 static __attribute__((noinline)) void *alloc_medium(size_t size, const hg_layout *layout,
                                                     bool may_fail)
 {
     struct hg_mutator *m = hg__tls_mutator;
-    void *p = NULL;
-    if (hg_likely(m != NULL && size <= HG_SMALL_MAX)) {
-        if ((uintptr_t)layout <= (uintptr_t)HG_REFS) {
-            enum hg_span_kind kind = (enum hg_span_kind)(uintptr_t)layout;
-            p = take_slot(slot_of(m, size, kind), kind, 0, false);
-        } else if (layout_entry(m, layout)->layout == layout) {
-            p = take_slot(slot_of(m, size, HG_SPAN_DESCRIBED), HG_SPAN_DESCRIBED,
-                          layout_entry(m, layout)->id, false);
-        }
-    }
-    return hg_likely(p != NULL) ? p : alloc_slow(size, layout, may_fail);
+    uintptr_t p = hg_likely(m != NULL && size <= HG_SMALL_MAX) ? take(m, size, layout, false) : 0;
+    return hg_likely(p != 0) ? (void *)p : alloc_slow(size, layout, may_fail);
 }
 
 /* A leaf function for small objects: nothing is called but in tail position. */
 static inline void *alloc_fast(struct hg_mutator *m, size_t size, const hg_layout *layout,
                                bool may_fail)
 {
-    void *p;
-    if (hg_unlikely(m == NULL || size > CLEAR_INLINE))
+    if (hg_unlikely(m == NULL || size > HG_CLEAR_INLINE))
         return alloc_medium(size, layout, may_fail);
-    if ((uintptr_t)layout <= (uintptr_t)HG_REFS) {
-        enum hg_span_kind kind = (enum hg_span_kind)(uintptr_t)layout;
-        p = take_slot(slot_of(m, size, kind), kind, 0, true);
-    } else {
-        struct hg_layout_cache *e = layout_entry(m, layout);
-        if (hg_unlikely(e->layout != layout))
-            return alloc_slow(size, layout, may_fail);
-        p = take_slot(slot_of(m, size, HG_SPAN_DESCRIBED), HG_SPAN_DESCRIBED, e->id, true);
-    }
-    return hg_likely(p != NULL) ? p : alloc_slow(size, layout, may_fail);
+    uintptr_t p = take(m, size, layout, true);
+    return hg_likely(p != 0) ? (void *)p : alloc_slow(size, layout, may_fail);
 }
 
 void *hg__alloc(struct hg_mutator *m, size_t size, const hg_layout *layout, bool may_fail)

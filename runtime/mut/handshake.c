@@ -210,6 +210,8 @@ bool hg__handshake(struct hg_world *w, enum hg_request request)
     hg_store_rel(&w->asked_at, 0);
     int64_t took = hg__os_now() - start;
     hg_histogram_add(w->handshakes, took);
+    if (took > HG_LAGGARD_NS)
+        w->late_ns += took - HG_LAGGARD_NS;
     hg_add_rlx(&w->handshake_count, 1u);
     return true;
 }

@@ -71,7 +71,7 @@ struct hg_stack {
 
 #define HG_GREY_ENTRIES 510
 /* A buffer of grey references. An entry is an object's start, or the start of a chunk of a large
- * object | 1. */
+ * object. */
 struct hg_grey {
     struct hg_grey *next;
     uint32_t n;
@@ -205,6 +205,7 @@ struct hg_world {
 
     struct hg_grey_queue grey;
     hg_histogram *handshakes; /* driver writes */
+    int64_t late_ns; /* driver only: of all handshakes, what they took beyond HG_LAGGARD_NS */
     _Atomic uint64_t handshake_count;
 };
 
@@ -263,6 +264,9 @@ bool hg__mutator_unblock(struct hg_mutator *m, uint32_t word);
 bool hg__mutator_hand_on(struct hg_mutator *m, uint32_t word);
 
 /* ---- handshake (handshake.c) ---- */
+
+/* A handshake that has taken this long waits for a laggard. */
+#define HG_LAGGARD_NS INT64_C(1000000)
 
 /* Driver only: every mutator runs the callback once; the driver runs it for those that are BLOCKED,
  * and sleeps until the last of the others has answered. False: it was given up. RESET opens the new

@@ -196,8 +196,7 @@ bool hg__proc_has_work(struct hg_proc *p)
     return hg_load_rlx(&p->timers.next) != INT64_MAX && timer_due(p, hg__os_now());
 }
 
-/* Whether any proc has something that another could take. */
-static bool work_anywhere(struct hg_sched *s)
+bool hg__work_anywhere(struct hg_sched *s)
 {
     if (hg_load_acq(&s->global_count) != 0)
         return true;
@@ -287,7 +286,7 @@ static struct hg_tcb *find_elsewhere(struct hg_proc *p)
     p->spinning = false;
     hg_sub_sc(&s->spinning, 1u);
     hg_fence_sc(); /* I's first fence, Note [WAKE] */
-    p->must_spin = work_anywhere(s);
+    p->must_spin = hg__work_anywhere(s);
     return NULL;
 }
 
@@ -357,7 +356,7 @@ static void go_idle(struct hg_proc *p)
     if (!list_idle(p))
         return;
     hg_fence_sc(); /* I's second fence, Note [WAKE] */
-    if (work_anywhere(s)) {
+    if (hg__work_anywhere(s)) {
         p->must_spin = true;
         unlist_idle(p);
         return;

@@ -165,8 +165,8 @@ struct hg_sched_hooks {
      * deep to finish at once): requeue it. */
     bool (*switch_in)(struct hg_mutator *m, struct hg_tcb *t);
     /* Between two tasks: background marking or sweeping that is due (idle false), or any that there
-     * is (idle true: at most ~20 us or until hg__proc_has_work). True: it did some. Called only
-     * while `background` is not 0. */
+     * is (idle true: until hg__proc_has_work, or soon after hg__work_anywhere). True: it did some.
+     * Called only while `background` is not 0. */
     bool (*background)(struct hg_mutator *m, bool idle);
     /* Every few ms from the monitor, on its own thread. */
     void (*tick)(void *arg, int64_t now);
@@ -257,6 +257,8 @@ void hg__ready(struct hg_tcb *t, bool next);
 /* Whether a task is waiting to be run here, a timer is due, or the global queue holds something:
  * cheap, for work loops. */
 bool hg__proc_has_work(struct hg_proc *p);
+/* Whether any proc has something that another could take. Reads every proc's queues. */
+bool hg__work_anywhere(struct hg_sched *s);
 /* Wakes idle procs, at most n. */
 void hg__sched_wake(struct hg_sched *s, int n);
 static inline struct hg_proc *hg__proc_of(struct hg_mutator *m)

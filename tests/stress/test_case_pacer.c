@@ -369,7 +369,20 @@ static void flat_out(void *arg)
  * more) tasks wait for marking. So 1.2 times the goal holds for goals of 320 MiB and more; below,
  * the hard limit does. What is allocated while a handshake waits for a thread that the machine has
  * taken the CPU from comes on top (nobody waits for a laggard): as much as the procs allocate
- * meanwhile. */
+ * between cycles, when nothing slows them down. */
+
+static double fastest(const hg_cycle *newest, int n)
+{
+    double rate = 0;
+    for (int i = 0; i + 1 < n; i++) {
+        const hg_cycle *c = &newest[i], *before = &newest[i + 1];
+        double bytes = (double)c->heap_at_start - (double)before->heap_marked;
+        double r = bytes / (double)(c->start_ns - before->end_ns + 1);
+        rate = r > rate ? r : rate;
+    }
+    return rate;
+}
+
 static int cold_start_main(void *arg)
 {
     static hg_cycle all[256]; /* too large for a task's stack */
@@ -384,15 +397,21 @@ static int cold_start_main(void *arg)
         hg_sleep(20 * CASE_MS);
     int n = hg_stats_cycles(hg_current(), all, 256), over = 0;
     hg_stats st = case_stats();
-    double rate = (double)st.alloc_bytes / (double)(hg_now() - start);
+    double rate = fastest(all, n);
     stop_and_wait(&done);
     const double extra = 64.0 * (double)CASE_MIB;
     MUST(n > 2, "only %d cycles", n);
     for (int i = 0; i < n; i++) {
-        double late = rate * (double)(all[i].mark_ns - all[i].start_ns);
         double goal = (double)all[i].goal;
         double bound = 1.2 * goal > goal + extra ? 1.2 * goal : goal + extra;
-        over += (double)all[i].heap_at_end > 1.02 * bound + 2 * late;
+        double most = 1.02 * bound + rate * (double)all[i].late_ns;
+        if ((double)all[i].heap_at_end <= most)
+            continue;
+        over++;
+        fprintf(stderr, "  cycle %lu: %.0f MB at its start, %.0f MB at its end, goal %.0f MB, ",
+                (unsigned long)all[i].number, (double)all[i].heap_at_start / 1e6,
+                (double)all[i].heap_at_end / 1e6, goal / 1e6);
+        fprintf(stderr, "late by %.1f ms\n", (double)all[i].late_ns / 1e6);
     }
     MUST(over <= n / 10, "%d of %d cycles ended above their hard limit, the worst at %.2f", over, n,
          st.worst_over_goal);

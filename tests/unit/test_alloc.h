@@ -34,23 +34,19 @@ static inline void test_heap_close(struct test_heap *t)
 
 static inline uint32_t test_gen(const struct hg_heap *h) { return hg_load_acq(&h->gen); }
 
-/* A cleared slot of a span class, with the layout id if it is DESCRIBED; 0: no memory. */
+/* A cleared slot of a span class; id: of its layout, if it is DESCRIBED; 0: no memory. */
 static inline uintptr_t test_alloc_slot(struct hg_cache *c, unsigned span_class, bool black,
                                         uint32_t gen, uint16_t id)
 {
     struct hg_cache_slot *s = &c->slot[span_class];
-    unsigned i = 0;
-    uintptr_t p = hg__cache_take(s, &i);
-    if (p == 0) {
-        if (hg__cache_refill(c, span_class, black, gen, NULL) != HG_REFILL_OK)
-            return 0;
-        p = hg__cache_take(s, &i);
-        HG_CHECK(p != 0, "a refill gave no slot");
-    }
-    memset((void *)p, 0, s->size);
-    if (span_class % HG_SPAN_KINDS == HG_SPAN_DESCRIBED)
-        *(s->ids - i) = id;
-    hg__cache_publish(s);
+    uint16_t layout = span_class % HG_SPAN_KINDS == HG_SPAN_DESCRIBED ? id : 0;
+    uintptr_t p = hg__cache_take(s, layout, false);
+    if (p != 0)
+        return p;
+    if (hg__cache_refill(c, span_class, layout, black, gen, NULL) != HG_REFILL_OK)
+        return 0;
+    p = hg__cache_take(s, layout, false);
+    HG_CHECK(p != 0, "a refill gave no slot");
     return p;
 }
 

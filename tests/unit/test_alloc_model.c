@@ -87,7 +87,7 @@ static void add_object(struct mutator *m, uintptr_t p, size_t size)
     HG_CHECK(hg__slot_allocated(hg__span_of(h, p), found.index), "object %p is not allocated",
              (void *)p);
     HG_CHECK(hg__desc_kind(found.desc) != HG_SPAN_DESCRIBED ||
-                 hg__object_layout(h, &found) == LAYOUT_ID,
+                 hg__object_layout(&found) == LAYOUT_ID,
              "object %p: another layout", (void *)p);
     fill(o);
 }

@@ -1,19 +1,20 @@
-/* test_alloc_race.c: Note [MASK]: markers that meet ambiguous words while mutators allocate.
+/* test_alloc_race.c: Notes [MASK] and [LAYOUT]: markers that meet ambiguous words while mutators
+ * allocate.
  *
  * The heap is filled with dead, poisoned slots in spans that live objects keep. Then mutators
- * allocate from these spans (clear, layout id, publish), give spans back half used, and take over
- * each other's, while readers ask for slots at random, as a conservative scan does. Two things must
- * hold:
+ * allocate from these spans, give spans back half used, and take over each other's, while readers
+ * ask for slots at random, as a conservative scan does. Three things must hold:
  *
  *   1. a slot that is reported as allocated is clear: it holds its owner's values or 0, never
- *   poison,
- *      and its layout id is there
- *   2. an object whose address was published is reported as allocated, from then on
+ *      poison
+ *   2. its page, looked at after that, gives its layout, whether the span is uniform or mixed
+ *   3. an object whose address was published is reported as allocated, from then on
  *
  * No sweep runs meanwhile, as none does while marking.
  *
- * Two heaps: one with nearly all slots free; one with two free slots in each word of 64, so that
- * mutators change words all the time, while readers look at the spans where that happens.
+ * Three heaps: one with nearly all slots free; one with two free slots in each word of 64, so that
+ * mutators change words all the time, while readers look at the spans where that happens; and one
+ * of fresh spans, which begin uniform and become mixed.
  */
 #include "tests/unit/test_alloc.h"
 
@@ -22,7 +23,8 @@
 
 TestSuite(alloc_race, .timeout = 110);
 
-enum { MUTATORS = 2, READERS = 2, SHOWN = 256, LAYOUT_ID = 4711, KINDS = 3 };
+enum { MUTATORS = 2, READERS = 2, SHOWN = 256, LAYOUT_IDS = 3, KINDS = 3 };
+enum heap_of { DENSE, SPARSE, FRESH };
 
 /* Sizes with several words to a span, one with one, and one described; index: of `spans`. */
 static const struct {
@@ -39,38 +41,17 @@ struct shared {
     _Atomic uintptr_t shown[SHOWN];  /* objects published by mutators (release); first: newest */
     _Atomic uint64_t found, not_yet; /* what readers met */
     _Atomic bool stop;
-    bool sparse; /* the second heap */
+    enum heap_of heap;
     uint64_t seed;
 };
-
-static void clear_atomically(uintptr_t p, size_t size)
-{
-    for (size_t i = 0; i < size / 8; i++)
-        hg_store_rlx((_Atomic uint64_t *)(p + i * 8), 0u);
-}
-
-/* As test_alloc_slot, but with stores that may be read meanwhile. */
-static uintptr_t allocate(struct hg_cache *c, unsigned k, uint32_t gen)
-{
-    struct hg_cache_slot *s = &c->slot[k];
-    unsigned i = 0;
-    uintptr_t p = hg__cache_take(s, &i);
-    if (p == 0) {
-        HG_CHECK(hg__cache_refill(c, k, false, gen, NULL) == HG_REFILL_OK, "out of memory");
-        p = hg__cache_take(s, &i);
-    }
-    clear_atomically(p, s->size);
-    if (k % HG_SPAN_KINDS == HG_SPAN_DESCRIBED)
-        __atomic_store_n(s->ids - i, LAYOUT_ID, __ATOMIC_RELAXED);
-    hg__cache_publish(s);
-    return p;
-}
 
 /* ---- preparation ---- */
 
 static bool lives(const struct shared *w, uint32_t index)
 {
-    return w->sparse ? index % 64 != SLOT_A && index % 64 != SLOT_B : index == 0;
+    if (w->heap == FRESH)
+        return false;
+    return w->heap == SPARSE ? index % 64 != SLOT_A && index % 64 != SLOT_B : index == 0;
 }
 
 /* Full spans, all of whose slots hold objects. */
@@ -119,8 +100,23 @@ struct actor {
     struct shared *w;
     uint64_t number, rounds;
     struct hg_rand rand;
+    uint16_t layout; /* of the next object; changes now and then */
     struct hg_cache cache;
 };
+
+/* An object whose second word says its layout, if it has one, before anybody is shown it. */
+static uintptr_t allocate(struct actor *a, int kind, uint32_t gen)
+{
+    unsigned k = test_class(mix[kind].size, mix[kind].kind);
+    if (hg_rand_below(&a->rand, 32) == 0)
+        a->layout = (uint16_t)(1 + hg_rand_below(&a->rand, LAYOUT_IDS));
+    uintptr_t p = test_alloc_slot(&a->cache, k, false, gen, a->layout);
+    HG_CHECK(p != 0, "out of memory");
+    hg_store_rlx((_Atomic uint64_t *)p, (uint64_t)p);
+    if (mix[kind].kind == HG_SPAN_DESCRIBED)
+        hg_store_rlx((_Atomic uint64_t *)p + 1, (uint64_t)a->layout);
+    return p;
+}
 
 static void *mutate(void *arg)
 {
@@ -129,10 +125,8 @@ static void *mutate(void *arg)
     uint32_t gen = test_gen(w->t.heap);
     for (uint64_t n = a->rounds; n > 0; n--) {
         int m = (int)hg_rand_below(&a->rand, KINDS);
-        unsigned k = test_class(mix[m].size, mix[m].kind);
         for (uint32_t i = hg_rand_below(&a->rand, 100); i > 0; i--) {
-            uintptr_t p = allocate(&a->cache, k, gen);
-            hg_store_rlx((_Atomic uint64_t *)p, (uint64_t)p);
+            uintptr_t p = allocate(a, m, gen);
             hg_store_rel(&w->shown[a->number], p);
             hg_store_rel(&w->shown[hg_rand_below(&a->rand, SHOWN)], p);
         }
@@ -143,17 +137,18 @@ static void *mutate(void *arg)
     return NULL;
 }
 
-static void check_clear(struct hg_heap *h, const struct hg_object *o)
+/* o was found again after it had been reported as allocated. */
+static void check_object(struct hg_heap *h, const struct hg_object *o)
 {
+    bool described = hg__desc_kind(o->desc) == HG_SPAN_DESCRIBED;
+    uint64_t layout = described ? hg__object_layout(o) : 0;
     size_t size = hg__object_size(h, o);
     for (size_t i = 0; i < size / 8; i++) {
         uint64_t v = hg_load_rlx((_Atomic uint64_t *)(o->base + i * 8));
-        HG_CHECK(v == 0 || (i == 0 && v == o->base),
-                 "slot %p is allocated and not clear: word %zu: %lx", (void *)o->base, i,
-                 (unsigned long)v);
+        HG_CHECK(v == 0 || (i == 0 && v == o->base) || (i == 1 && v == layout),
+                 "slot %p is allocated, has layout %u, and holds in word %zu: %lx", (void *)o->base,
+                 (unsigned)layout, i, (unsigned long)v);
     }
-    HG_CHECK(hg__desc_kind(o->desc) != HG_SPAN_DESCRIBED || hg__object_layout(h, o) == LAYOUT_ID,
-             "slot %p is allocated and has no layout", (void *)o->base);
 }
 
 /* A published object, the newest ones often: their words are about to change. Or 0. */
@@ -168,9 +163,9 @@ static uintptr_t random_word(struct actor *a)
 {
     struct shared *w = a->w;
     uintptr_t p = random_shown(a);
-    if (p == 0 || hg_rand_below(&a->rand, 4) == 0)
+    if (w->spans != 0 && (p == 0 || hg_rand_below(&a->rand, 4) == 0))
         p = w->span[hg_rand_below(&a->rand, (uint32_t)w->spans)];
-    if (!w->sparse)
+    if (w->heap != SPARSE)
         return (p & ~(uintptr_t)(HG_PAGE_BYTES - 1)) + hg_rand_below(&a->rand, HG_PAGE_BYTES);
     struct hg_span *s = hg__span_of(w->t.heap, p);
     uint32_t i = hg_rand_below(&a->rand, ((uint32_t)s->count + 63) / 64) * 64;
@@ -189,8 +184,9 @@ static void *read_words(void *arg)
         if (o.base != 0 && !lives(w, o.index)) {
             bool allocated = hg__slot_allocated(hg__span_of(h, o.base), o.index);
             hg_add_rlx(allocated ? &w->found : &w->not_yet, 1u);
+            o = hg__find(h, o.base); /* Note [LAYOUT]: desc is read after it is known to be one */
             if (allocated)
-                check_clear(h, &o);
+                check_object(h, &o);
         }
         /* 2: a word that was published. */
         uintptr_t p = random_shown(a);
@@ -209,6 +205,7 @@ static struct actor *new_actor(struct shared *w, uint64_t number, uint64_t round
     a->number = number;
     a->rand.state = w->seed + number;
     a->rounds = rounds;
+    a->layout = 1;
     hg__cache_init(&a->cache, w->t.heap);
     return a;
 }
@@ -232,14 +229,15 @@ static bool met_both(struct shared *w)
     return hg_load_rlx(&w->found) != 0 && hg_load_rlx(&w->not_yet) != 0;
 }
 
-static void race(const char *test, bool sparse, uint64_t cycles)
+static void race(const char *test, enum heap_of heap, uint64_t cycles)
 {
     struct shared w = {0};
     struct actor *actor[MUTATORS + READERS];
     w.seed = test_seed(test);
-    w.sparse = sparse;
+    w.heap = heap;
     w.t = test_heap_open((size_t)1 << 30, true);
-    fill(&w, 400);
+    if (heap != FRESH)
+        fill(&w, 400);
     for (uint64_t i = 0; i < MUTATORS + READERS; i++)
         actor[i] = new_actor(&w, i, 200);
     /* A machine that runs the threads one after the other shows the readers nothing: some more. */
@@ -258,10 +256,15 @@ static void race(const char *test, bool sparse, uint64_t cycles)
 
 Test(alloc_race, words_with_many_free_slots)
 {
-    race("words_with_many_free_slots", false, test_scaled(40));
+    race("words_with_many_free_slots", DENSE, test_scaled(40));
 }
 
 Test(alloc_race, words_that_change_all_the_time)
 {
-    race("words_that_change_all_the_time", true, test_scaled(200));
+    race("words_that_change_all_the_time", SPARSE, test_scaled(200));
+}
+
+Test(alloc_race, spans_that_become_mixed)
+{
+    race("spans_that_become_mixed", FRESH, test_scaled(100));
 }

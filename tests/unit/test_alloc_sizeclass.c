@@ -123,7 +123,7 @@ Test(alloc_sizeclass, each_slot_has_its_own_id)
         cr_assert_eq(hg__span_of(t.heap, p[0]), hg__span_of(t.heap, p[n - 1]));
         for (unsigned i = 0; i < n; i++) {
             struct hg_object o = hg__find(t.heap, p[i]);
-            cr_assert_eq(hg__object_layout(t.heap, &o), i + 7);
+            cr_assert_eq(hg__object_layout(&o), i + 7);
         }
     }
     test_heap_close(&t);

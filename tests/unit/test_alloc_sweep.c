@@ -116,7 +116,7 @@ Test(alloc_sweep, stash_turns_a_white_cache_black, .init = open_heap, .fini = cl
     cr_assert_eq(c.slot[k].mask, 0);
     cr_assert_eq(c.slot[k].stash, free_slots);
     cr_assert_eq(test_marks(h), 0, "marked before they are taken from the stash");
-    cr_assert_eq(hg__cache_refill(&c, k, true, gen, NULL), HG_REFILL_OK);
+    cr_assert_eq(hg__cache_refill(&c, k, 0, true, gen, NULL), HG_REFILL_OK);
     cr_assert_eq(c.slot[k].mask, free_slots);
     cr_assert_eq(c.alloc_slots, counted, "the stash was counted twice");
     for (int i = 0; i < BLACK; i++)
@@ -191,7 +191,7 @@ Test(alloc_sweep, a_late_mutator_works_on_in_its_generation, .init = open_heap, 
 
     /* The late one takes it as it is, black, and sweeps nothing. */
     uint32_t swept = 99;
-    cr_assert_eq(hg__cache_refill(&late, k, true, old, &swept), HG_REFILL_OK);
+    cr_assert_eq(hg__cache_refill(&late, k, 0, true, old, &swept), HG_REFILL_OK);
     cr_assert_eq(swept, 0);
     cr_assert_eq(late.slot[k].span->gen, old);
     cr_assert_eq(hg_load_rlx(&h->unswept_pages), 0, "the span is in no list now");
@@ -266,7 +266,7 @@ Test(alloc_sweep, a_refill_sweeps_a_bounded_number, .init = open_heap, .fini = c
     unsigned k = fill_spans(1); /* no span has room */
     uint32_t swept;
     cr_assert_eq(hg_load_rlx(&h->unswept_pages), SPANS);
-    cr_assert_eq(hg__cache_refill(&c, k, false, test_gen(h), &swept), HG_REFILL_OK);
+    cr_assert_eq(hg__cache_refill(&c, k, 0, false, test_gen(h), &swept), HG_REFILL_OK);
     cr_assert(swept >= 1 && swept <= 16, "swept %u pages", swept);
     cr_assert_eq(hg_load_rlx(&h->unswept_pages), SPANS - (int64_t)swept);
 }
@@ -311,7 +311,7 @@ Test(alloc_sweep, large_objects_appear_when_published, .init = open_heap, .fini 
         struct hg_object o = hg__find(h, s->start + size - 1);
         cr_assert(o.base == s->start && o.index == 0 && (int)hg__desc_kind(o.desc) == kind);
         cr_assert_eq(hg__object_size(h, &o), s->size);
-        cr_assert_eq(hg__object_layout(h, &o), 77);
+        cr_assert_eq(hg__object_layout(&o), 77);
         cr_assert(hg__slot_allocated(hg__span_of(h, o.base), 0));
         cr_assert_not(hg__is_marked(h, o.base));
         hg__heap_verify(h);
