@@ -2,11 +2,12 @@
  * the structures.
  *
  * By file:
- *   proc.c     the loop, ready, idle procs          thread.c   OS threads, start, stop
- *   runq.c     rings and the global queue           region.c   blocking regions
- *   park.c     park, yield, sleep                   monitor.c  preemption, handing on, ticks
- *   timer.c    timer heaps                          report.c   dump, deadlock, stack overflow
- *   task.c     spawn, exit, join                    stack.c    stacks, registry, trimming
+ *   proc.c     the loop, ready                      wake.c     spinning, idle procs, waking
+ *   runq.c     rings and the global queue           thread.c   OS threads, start, stop
+ *   park.c     park, yield, sleep                   region.c   blocking regions
+ *   timer.c    timer heaps                          monitor.c  preemption, handing on, ticks
+ *   task.c     spawn, exit, join                    report.c   dump, deadlock, stack overflow
+ *   stack.c    stacks, registry, trimming
  */
 #ifndef HG_RUNTIME_SCHED_INTERNAL_H
 #define HG_RUNTIME_SCHED_INTERNAL_H
@@ -106,12 +107,27 @@ void hg__global_put(struct hg_sched *s, struct hg_tcb *first, struct hg_tcb *las
  * is empty. */
 struct hg_tcb *hg__global_get(struct hg_proc *p, bool batch);
 
-/* ---- proc.c ---- */
+/* ---- wake.c ---- */
 
 /* After work was made visible: wakes an idle proc unless one is looking for work. Note [WAKE]. */
 void hg__wake_for_work(struct hg_sched *s);
 /* p has a new earliest timer: its thread must not oversleep it. */
 void hg__proc_kick(struct hg_proc *p);
+/* Another proc's task, or NULL. A proc that spun and found nothing has stopped spinning and looked
+ * once more: p->must_spin says what it saw. */
+struct hg_tcb *hg__find_elsewhere(struct hg_proc *p);
+/* p, which is spinning, has found something: if it was the last spinner, another one looks on. */
+void hg__found_while_spinning(struct hg_proc *p);
+/* p, which is not spinning, sleeps until it is woken or its next timer is near; or not at all, if
+ * something turns up. */
+void hg__go_idle(struct hg_proc *p);
+
+/* ---- proc.c ---- */
+
+static inline bool hg__timer_due(const struct hg_proc *p, int64_t now)
+{
+    return hg_load_rlx(&p->timers.next) <= now;
+}
 /* A task whose time slice is over leaves the running state: what is next in line is no longer
  * preferred. Owner. */
 void hg__slice_end(struct hg_proc *p);

@@ -146,7 +146,7 @@ struct hg_proc {
     bool spinning;         /* counted in sched->spinning; owner, or its waker while it is idle */
     bool must_spin;        /* it saw work elsewhere: it may spin beyond the limit; owner */
     _Atomic uint32_t idle; /* 1: in the idle list; writers: under SCHED */
-    _Atomic uint32_t wake; /* its thread sleeps on this; enum hg_proc_wake in proc.c */
+    _Atomic uint32_t wake; /* its thread sleeps on this; enum hg_proc_wake in wake.c */
     struct hg_proc *idle_next; /* SCHED */
     struct hg_rand rand;       /* owner */
     uint64_t id_next, id_end;  /* ids of tasks not used yet; owner */
@@ -209,7 +209,7 @@ struct hg_sched {
     _Atomic uint32_t regions;      /* tasks in blocking regions */
     /* Tasks that something outside the scheduler will wake (the collector), or is posting. */
     _Atomic uint32_t outside_waits;
-    /* Writers: procs, idle_count under lock. Read by every hg__ready. See Note [WAKE] in proc.c. */
+    /* Writers: procs, idle_count under lock. Read by every hg__ready. See Note [WAKE] in wake.c. */
     _Alignas(64) _Atomic uint32_t idle_count;
     _Atomic uint32_t spinning;
 
