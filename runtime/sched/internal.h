@@ -63,12 +63,21 @@ static inline void hg__runq_put(struct hg_proc *p, struct hg_tcb *t, bool next)
         hg__runq_put_full(p, t);
 }
 
+/* Owner only: moves the head by one (R2). False: a thief was faster, *head is where it is now. */
+static inline bool hg__ring_advance(struct hg_proc *p, uint32_t *head)
+{
+    if (p->sched->nprocs > 1)
+        return hg_cas_acqrel(&p->head, head, *head + 1);
+    hg_store_rel(&p->head, *head + 1); /* there are no thieves */
+    return true;
+}
+
 static inline struct hg_tcb *hg__ring_get(struct hg_proc *p)
 {
     uint32_t head = hg_load_acq(&p->head), tail = hg_load_rlx(&p->tail);
     while (head != tail) {
         struct hg_tcb *t = hg_load_rlx(&p->ring[head % HG_RUNQ]);
-        if (hg_likely(hg_cas_acqrel(&p->head, &head, head + 1))) {
+        if (hg_likely(hg__ring_advance(p, &head))) {
             /* The one after it is cold in most programs: its control block is fetched while this
              * one runs. */
             if (tail - head > 1)
@@ -131,6 +140,9 @@ static inline bool hg__timer_due(const struct hg_proc *p, int64_t now)
 /* A task whose time slice is over leaves the running state: what is next in line is no longer
  * preferred. Owner. */
 void hg__slice_end(struct hg_proc *p);
+/* On the scheduler stack: the running task goes to the end of the own ring. Does not return. A
+ * hg_ctx_fn. */
+void *hg__yield_on_scheduler(void *m, void *unused);
 /* Stamps a task that becomes runnable, for those who track waits. p: who made it so, or NULL. */
 void hg__track_ready(struct hg_tcb *t, struct hg_proc *p);
 
@@ -163,7 +175,7 @@ size_t hg__stack_bytes(const struct hg_tcb *t);
 
 /* On the scheduler stack: the running task leaves p, its registers saved; notes how deep its stack
  * is. */
-static inline struct hg_tcb *hg__task_off(struct hg_proc *p)
+static inline __attribute__((always_inline)) struct hg_tcb *hg__task_off(struct hg_proc *p)
 {
     struct hg_tcb *t = p->current;
     uint32_t pages = (uint32_t)((t->stack.hi - t->stack.sp + HG_STACK_UNIT - 1) / HG_STACK_UNIT);
@@ -171,6 +183,16 @@ static inline struct hg_tcb *hg__task_off(struct hg_proc *p)
         hg__stack_deepened(t, pages);
     p->current = NULL;
     p->mut.stack = NULL;
+    return t;
+}
+
+/* Likewise; the task stays runnable. The caller puts it into a queue. */
+static inline struct hg_tcb *hg__task_gives_way(struct hg_proc *p)
+{
+    struct hg_tcb *t = hg__task_off(p);
+    if (hg_unlikely(p->sched->track_waits))
+        hg__track_ready(t, p);
+    hg_store_rel(&t->state, HG_TASK_RUNNABLE);
     return t;
 }
 

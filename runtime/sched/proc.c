@@ -87,14 +87,20 @@ bool hg__proc_has_work(struct hg_proc *p)
     return hg_load_rlx(&p->timers.next) != INT64_MAX && hg__timer_due(p, hg__os_now());
 }
 
+static void run_timers(struct hg_proc *p)
+{
+    int64_t now = clock_for_timers(p);
+    if (hg_unlikely(hg__timer_due(p, now)))
+        hg__timers_run(p, now);
+}
+
 /* The next task, or NULL: the loop begins again. */
-static struct hg_tcb *find_task(struct hg_proc *p, int64_t now, bool *inherit)
+static struct hg_tcb *find_task(struct hg_proc *p, bool *inherit)
 {
     struct hg_sched *s = p->sched;
     struct hg_tcb *t;
     *inherit = false;
-    if (hg_unlikely(hg__timer_due(p, now)))
-        hg__timers_run(p, now);
+    run_timers(p);
     if (p->yielded != NULL) {
         hg__runq_put(p, p->yielded, false);
         p->yielded = NULL;
@@ -143,8 +149,9 @@ static void track_wait(struct hg_proc *p, struct hg_tcb *t)
     }
 }
 
-/* Runs t; returns only if it cannot run now. */
-static void run(struct hg_proc *p, struct hg_tcb *t, bool inherit)
+/* Runs t; returns only if it cannot run now. Inline: part of every switch, and two callers. */
+static inline __attribute__((always_inline)) void run(struct hg_proc *p, struct hg_tcb *t,
+                                                      bool inherit)
 {
     struct hg_mutator *m = &p->mut;
     hg__poll_taken(m); /* S4: after the take (an acquire), before anything looks at m->black */
@@ -195,11 +202,49 @@ _Noreturn void hg__schedule(struct hg_proc *p)
             attend(p);
         if (hg_unlikely(hg_load_acq(&s->background) != 0))
             s->hooks.background(&p->mut, false);
-        struct hg_tcb *t = find_task(p, clock_for_timers(p), &inherit);
+        struct hg_tcb *t = find_task(p, &inherit);
         if (t == NULL)
             continue;
         if (hg_unlikely(p->spinning))
             hg__found_while_spinning(p);
         run(p, t, inherit);
     }
+}
+
+/* ---- yielding ---- */
+
+/* Whether the next round of the loop could only take the first task of the ring, once timers that
+ * are due have run. */
+static inline bool round_is_plain(const struct hg_proc *p)
+{
+    const struct hg_sched *s = p->sched;
+    return hg_load_acq(&p->mut.attention) == 0 && hg_load_acq(&s->background) == 0 &&
+           p->until_global != 0 && s->seed == 0 && hg_load_rlx(&p->runnext) == NULL;
+}
+
+/* Behind tasks whose timers are due. Nobody is woken: the ring holds no more tasks for others than
+ * before, and what it held was offered when it came. It is put before another one is taken, as here
+ * so in find_task: who looks at the ring never finds it empty in between and goes to sleep.
+ *
+ * In most cases the first task of the ring is next, and is taken here: the way around the loop
+ * takes as long as the switch itself. */
+void *hg__yield_on_scheduler(void *m, void *unused)
+{
+    struct hg_proc *p = hg__proc_of(m);
+    struct hg_tcb *t = hg__task_gives_way(p), *next = NULL;
+    (void)unused;
+    if (hg_likely(round_is_plain(p))) {
+        if (hg_load_rlx(&p->timers.next) != INT64_MAX)
+            run_timers(p);
+        hg__runq_put(p, t, false);
+        next = hg__ring_get(p);
+    } else {
+        p->yielded = t;
+    }
+    if (hg_likely(next != NULL)) {
+        p->until_global--;
+        hg__thread_fresh_fiber(p->thread);
+        run(p, next, false);
+    }
+    hg__schedule(p);
 }

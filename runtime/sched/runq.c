@@ -6,7 +6,8 @@
  *       before the entry
  *   R2  head moves by compare-and-swap (acq_rel): who moves it from h to h + n owns entries
  *       h..h+n-1, which it has read before. The owner overwrites an entry only after it has seen
- *       head (acquire) pass it, so after it was read
+ *       head (acquire) pass it, so after it was read. Where there is one proc only, it moves its
+ *       head by a store, as a locked instruction costs more than all the rest
  * runnext holds the task made ready last on this proc: it runs next and inherits the time slice, so
  * that two tasks that hand over to each other stay on one proc and cannot hold the others back for
  * longer than a slice. Exchanged atomically, as thieves take it too, but only when there is nothing
