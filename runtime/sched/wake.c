@@ -28,6 +28,7 @@ enum hg_proc_wake { AWAKE, ASLEEP, WOKEN };
 
 #define SPIN_ROUNDS   4
 #define NEAR_TIMER_NS INT64_C(20000) /* a sleep shorter than this is not worth it */
+#define LATE_TIMER_NS INT64_C(1000)  /* a busy proc gets to its timers between two tasks */
 
 /* ---- waking ---- */
 
@@ -259,11 +260,20 @@ static void sleep_idle(struct hg_proc *p, int64_t deadline)
     HG_CHECK(hg__mutator_unblock(&p->mut, word), "an idle proc was handed on");
 }
 
+/* Spins until woken or `deadline`. As it keeps a processor busy in any case, it takes over timers
+ * that a busy proc does not get to. */
 static void wait_near(struct hg_proc *p, int64_t deadline)
 {
-    while (hg_load_rlx(&p->wake) == AWAKE &&
-           !(hg_load_rlx(&p->mut.attention) & HG_ATTENTION_HANDSHAKE)) {
-        if (hg__os_now() >= deadline)
+    struct hg_sched *s = p->sched;
+    for (int i = 0; hg_load_rlx(&p->wake) == AWAKE &&
+                    !(hg_load_rlx(&p->mut.attention) & HG_ATTENTION_HANDSHAKE);
+         i = i + 1 == s->nprocs ? 0 : i + 1) {
+        int64_t now = hg__os_now();
+        if (now >= deadline)
+            return;
+        p->must_spin =
+            hg_load_rlx(&s->procs[i]->idle) == 0 && hg__timer_due(s->procs[i], now - LATE_TIMER_NS);
+        if (p->must_spin)
             return;
         hg_cpu_relax();
     }
