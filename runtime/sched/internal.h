@@ -2,12 +2,12 @@
  * the structures.
  *
  * By file:
- *   proc.c     the loop, ready                      wake.c     spinning, idle procs, waking
+ *   proc.c     the loop                             wake.c     spinning, idle procs, waking
+ *   ready.c    making ready, hand-overs             stack.c    stacks, registry, trimming
  *   runq.c     rings and the global queue           thread.c   OS threads, start, stop
  *   park.c     park, yield, sleep                   region.c   blocking regions
  *   timer.c    timer heaps                          monitor.c  preemption, handing on, ticks
  *   task.c     spawn, exit, join                    report.c   dump, deadlock, stack overflow
- *   stack.c    stacks, registry, trimming
  */
 #ifndef HG_RUNTIME_SCHED_INTERNAL_H
 #define HG_RUNTIME_SCHED_INTERNAL_H
@@ -52,6 +52,11 @@ static inline void hg__runq_put(struct hg_proc *p, struct hg_tcb *t, bool next)
     if (next && hg_unlikely(p->sched->seed != 0))
         next = hg_rand_below(&p->rand, 2) != 0;
     if (next) {
+        hg_store_rlx(&p->untold, false); /* the caller tells, of what is displaced as well */
+        if (hg_load_rlx(&p->runnext) == NULL) {
+            hg_store_rel(&p->runnext, t); /* nobody else fills it */
+            return;
+        }
         t = hg_xchg_acqrel(&p->runnext, t);
         if (t == NULL)
             return;
@@ -88,12 +93,23 @@ static inline struct hg_tcb *hg__ring_get(struct hg_proc *p)
     return NULL;
 }
 
+/* Owner only: what is in runnext, or NULL: a thief was faster. */
+static inline struct hg_tcb *hg__runnext_take(struct hg_proc *p)
+{
+    if (p->sched->nprocs > 1)
+        return hg_xchg_acqrel(&p->runnext, NULL);
+    struct hg_tcb *t = hg_load_rlx(&p->runnext);
+    hg_store_rlx(&p->runnext, NULL); /* there are no thieves */
+    return t;
+}
+
 /* Owner only. *inherit: it came from runnext and goes on with the time slice. NULL: empty. */
 static inline struct hg_tcb *hg__runq_get(struct hg_proc *p, bool *inherit)
 {
     *inherit = false;
     if (hg_load_rlx(&p->runnext) != NULL) {
-        struct hg_tcb *t = hg_xchg_acqrel(&p->runnext, NULL);
+        struct hg_tcb *t = hg__runnext_take(p);
+        hg_store_rlx(&p->untold, false);
         if (hg_likely(t != NULL)) {
             *inherit = true;
             return t;
@@ -110,6 +126,20 @@ static inline bool hg__runq_empty(const struct hg_proc *p)
 {
     return hg_load_acq(&p->head) == hg_load_acq(&p->tail) && hg_load_acq(&p->runnext) == NULL;
 }
+/* Any thread: whether p holds a task that others may count on: not one that was handed over without
+ * a word, which is p's own to run (Note [WAKE]).
+ *
+ * runnext is looked at first: a task that yields is in the ring (release) before what is in runnext
+ * is taken in its place, so that one of them is seen. */
+static inline bool hg__runq_offers(const struct hg_proc *p)
+{
+    if (hg_load_acq(&p->runnext) != NULL && !hg_load_rlx(&p->untold))
+        return true;
+    return hg_load_acq(&p->head) != hg_load_acq(&p->tail);
+}
+/* Any thread: the task in p's runnext, if it stays there for longer than an owner takes that is
+ * about to run it; else NULL. */
+struct hg_tcb *hg__runnext_lingers(const struct hg_proc *p);
 /* Any thread: a chain of n tasks, linked by next, to the tail of the global queue. */
 void hg__global_put(struct hg_sched *s, struct hg_tcb *first, struct hg_tcb *last, uint32_t n);
 /* Owner of p: the first of the global queue; batch: also p's share of the rest into its ring, which
@@ -131,6 +161,28 @@ void hg__found_while_spinning(struct hg_proc *p);
  * something turns up. */
 void hg__go_idle(struct hg_proc *p);
 
+/* ---- ready.c ---- */
+
+#define HG_HAND_OVER_UNKNOWN 255u /* hg_tcb.late of a task that has handed over nothing yet */
+
+/* The turn of `by`, in which it handed a task over (p->untold), ends here, or it hands over once
+ * more: learns whether that was late. Nothing is to be learned if it was not timed and the task is
+ * in runnext yet. */
+void hg__hand_over_judge(struct hg_proc *p, struct hg_tcb *by);
+/* t was born on p. */
+void hg__hand_over_newborn(struct hg_proc *p, struct hg_tcb *t);
+/* Owner: if p has a task that was handed over and must not rely on p alone any more, others are
+ * told now (H1). */
+static inline void hg__tell(struct hg_proc *p)
+{
+    if (hg_likely(!hg_load_rlx(&p->untold)))
+        return;
+    hg_store_rlx(&p->untold, false);
+    hg__wake_for_work(p->sched); /* W of Note [WAKE]: its fence comes after this store */
+}
+/* Stamps a task that becomes runnable, for those who track waits. p: who made it so, or NULL. */
+void hg__track_ready(struct hg_tcb *t, struct hg_proc *p);
+
 /* ---- proc.c ---- */
 
 static inline bool hg__timer_due(const struct hg_proc *p, int64_t now)
@@ -143,8 +195,6 @@ void hg__slice_end(struct hg_proc *p);
 /* On the scheduler stack: the running task goes to the end of the own ring. Does not return. A
  * hg_ctx_fn. */
 void *hg__yield_on_scheduler(void *m, void *unused);
-/* Stamps a task that becomes runnable, for those who track waits. p: who made it so, or NULL. */
-void hg__track_ready(struct hg_tcb *t, struct hg_proc *p);
 
 /* ---- task.c, stack.c ---- */
 
@@ -181,6 +231,9 @@ static inline __attribute__((always_inline)) struct hg_tcb *hg__task_off(struct 
     uint32_t pages = (uint32_t)((t->stack.hi - t->stack.sp + HG_STACK_UNIT - 1) / HG_STACK_UNIT);
     if (hg_unlikely(pages > hg_load_rlx(&t->pages)))
         hg__stack_deepened(t, pages);
+    if (hg_unlikely(hg_load_rlx(&p->untold)) &&
+        (p->handed_at != 0 || hg_load_rlx(&p->runnext) == NULL))
+        hg__hand_over_judge(p, t);
     p->current = NULL;
     p->mut.stack = NULL;
     return t;
@@ -236,7 +289,8 @@ bool hg__region_abandon(struct hg_tcb *t);
 /* ---- monitor.c ---- */
 
 void *hg__monitor_main(void *sched);
-enum hg_monitor_sleep { HG_MONITOR_AWAKE, HG_MONITOR_NAPS, HG_MONITOR_SLEEPS };
+/* NAPS: a millisecond; DOZES: ten; SLEEPS: until somebody wakes it. */
+enum hg_monitor_sleep { HG_MONITOR_AWAKE, HG_MONITOR_NAPS, HG_MONITOR_DOZES, HG_MONITOR_SLEEPS };
 /* Wakes the monitor if it sleeps at least as deep as `least`. */
 static inline void hg__monitor_poke(struct hg_sched *s, enum hg_monitor_sleep least)
 {

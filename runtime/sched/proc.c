@@ -1,4 +1,4 @@
-/* proc.c: the loop that every proc runs: find a task, run it; where tasks are made ready.
+/* proc.c: the loop that every proc runs: find a task, run it.
  *
  * A round of the loop: answer the collector; background work that is due; timers that are due; then
  * the next task from, in this order, runnext, the own ring, the global queue (first of all every
@@ -12,39 +12,6 @@
 
 #define CLOCK_NS       INT64_C(2000)
 #define CLOCK_SKIP_MAX 16
-
-/* ---- making ready ---- */
-
-void hg__track_ready(struct hg_tcb *t, struct hg_proc *p)
-{
-    t->since = hg__os_now();
-    t->proc = p;
-    t->proc_mark_ns = p != NULL ? hg_load_rlx(&p->marked_ns) : 0;
-}
-
-void hg__ready(struct hg_tcb *t, bool next)
-{
-    struct hg_sched *s = t->sched;
-    /* Its park may have been won before its old proc is done with it (acquire: pairs with park.c's
-     * last store). */
-    while (hg_unlikely(hg_load_acq(&t->state) != HG_TASK_WAITING))
-        hg_cpu_relax();
-    struct hg_mutator *m = hg__self();
-    struct hg_proc *p = m != NULL && m->world == s->world ? hg__proc_of(m) : NULL;
-    if (s->track_waits)
-        hg__track_ready(t, p);
-    hg_store_rlx(&t->state, HG_TASK_RUNNABLE); /* published with the queue */
-    if (p == NULL) {
-        hg__global_put(s, t, t, 1);
-        hg__wake_for_work(s);
-        return;
-    }
-    hg__runq_put(p, t, next);
-    if (s->nprocs > 1)
-        hg__wake_for_work(s);
-    if (hg_unlikely(s->seed != 0) && hg_rand_below(&p->rand, 8) == 0)
-        hg_or_rlx(&p->mut.attention, HG_ATTENTION_YIELD); /* yield for no reason */
-}
 
 /* ---- looking for a task ---- */
 
@@ -78,6 +45,10 @@ void hg__slice_end(struct hg_proc *p)
     struct hg_tcb *t = hg_load_rlx(&p->runnext);
     if (t != NULL && (t = hg_xchg_acqrel(&p->runnext, NULL)) != NULL)
         hg__runq_put(p, t, false);
+    if (p->sched->nprocs > 1) { /* H1; and who looked meanwhile may have seen it in neither place */
+        hg_store_rlx(&p->untold, false);
+        hg__wake_for_work(p->sched);
+    }
 }
 
 bool hg__proc_has_work(struct hg_proc *p)
@@ -107,8 +78,10 @@ static struct hg_tcb *find_task(struct hg_proc *p, bool *inherit)
     }
     if (p->until_global-- == 0) {
         p->until_global = HG_GLOBAL_ROUNDS;
-        if (hg_load_rlx(&s->global_count) != 0 && (t = hg__global_get(p, false)) != NULL)
+        if (hg_load_rlx(&s->global_count) != 0 && (t = hg__global_get(p, false)) != NULL) {
+            hg__tell(p); /* H1 */
             return t;
+        }
     }
     t = hg__runq_get(p, inherit);
     if (t != NULL)
@@ -131,6 +104,8 @@ static void put_back(struct hg_proc *p, struct hg_tcb *t)
     struct hg_sched *s = p->sched;
     bool alone = hg__runq_empty(p);
     hg__runq_put(p, t, false);
+    if (!alone && s->nprocs > 1)
+        hg__wake_for_work(s); /* H1: it may have come from a hand-over */
     if (!alone || (hg_load_acq(&s->background) != 0 && s->hooks.background(&p->mut, true)))
         return;
     for (int i = 0; i < 50; i++)
@@ -239,6 +214,7 @@ void *hg__yield_on_scheduler(void *m, void *unused)
         hg__runq_put(p, t, false);
         next = hg__ring_get(p);
     } else {
+        hg__tell(p); /* H1 */
         p->yielded = t;
     }
     if (hg_likely(next != NULL)) {

@@ -5,7 +5,9 @@
  * burning processors.
  *
  * Note [WAKE]. No proc sleeps while a task that it could run is waiting and nobody is on the way to
- * it.
+ * it. On the way is: a proc that spins; a proc between two tasks, to what is in its own queue; and
+ * to what was handed over in its runnext (ready.c), the proc whose running task did that, until the
+ * end of this task's turn.
  *   W, who makes work visible:  publish the work; fence; if an idle proc is listed and none is
  *                               spinning, wake one
  *   I, who goes idle:           stop spinning; fence; look everywhere; list itself as idle; fence;
@@ -16,8 +18,18 @@
  * stopped yet, and looks after its own fence; and a spinner that finds some work and was the last
  * to spin wakes another in its place, as there may be more. The count of spinners that a waker has
  * raised for a proc that turns out not to exist is taken back under SCHED, before any proc can list
- * itself. What is looked at: rings, runnext, the global queue, timers due on any proc, background
- * work.
+ * itself. What is looked at: runnext, rings, the global queue, timers due on any proc, background
+ * work. That is not one moment: work that moves while I looks may be seen nowhere. So it is in its
+ * new place before it leaves the old one, in the order in which I looks, or its mover is a W again.
+ *   H, who hands over:          mark runnext as untold; fill it; no fence, and wake nobody
+ * I does not take an untold task for work, else a proc next to two tasks that hand over to each
+ * other would never sleep; so H needs no order against I. When H's proc may be late or is about to
+ * turn to something else, it becomes a W: it takes the mark away, fence, and so on; I's look then
+ * counts the task. If its running task merely runs on, the monitor does W's part for it, without
+ * taking the mark away, as that is the owner's: a spinner may have passed by just then and go to
+ * sleep, but the monitor comes again after a millisecond. This is the one case in which a task
+ * waits while a proc sleeps, for a millisecond or, where a spinner misses it, two; a task that
+ * causes it tells from then on.
  */
 #include "runtime/sched/internal.h"
 
@@ -127,7 +139,7 @@ static bool work_anywhere(struct hg_sched *s)
     int64_t now = INT64_MIN;
     for (int i = 0; i < s->nprocs; i++) {
         struct hg_proc *p = s->procs[i];
-        if (!hg__runq_empty(p))
+        if (hg__runq_offers(p))
             return true;
         if (hg_load_rlx(&p->timers.next) == INT64_MAX)
             continue;
