@@ -60,7 +60,7 @@ __attribute__((no_sanitize("thread"))) static void *call_annotated(void *arg, vo
     return value;
 }
 
-void *hg__on_scheduler(struct hg_mutator *m, hg_ctx_fn fn, void *b)
+void *hg__on_scheduler_told(struct hg_mutator *m, hg_ctx_fn fn, void *b)
 {
     struct hg_stack *s = m->stack;
     struct switched call = {m, fn, b};
@@ -71,7 +71,7 @@ void *hg__on_scheduler(struct hg_mutator *m, hg_ctx_fn fn, void *b)
     return value;
 }
 
-_Noreturn void hg__resume(struct hg_mutator *m, struct hg_stack *s, void *value)
+_Noreturn void hg__resume_told(struct hg_mutator *m, struct hg_stack *s, void *value)
 {
     (void)m;
 #if HG_TSAN
@@ -89,17 +89,6 @@ void hg__switch_done(struct hg_mutator *m, struct hg_stack *s)
 }
 
 #else
-
-void *hg__on_scheduler(struct hg_mutator *m, hg_ctx_fn fn, void *b)
-{
-    return hg__ctx_call(&m->stack->sp, m->sched_sp, fn, m, b);
-}
-
-_Noreturn void hg__resume(struct hg_mutator *m, struct hg_stack *s, void *value)
-{
-    (void)m;
-    hg__ctx_resume(s->sp, value);
-}
 
 void hg__switch_done(struct hg_mutator *m, struct hg_stack *s)
 {

@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "base/os.h"
+#include "runtime/mut/sanitize.h"
 #include <hedge/histogram.h>
 #include <hedge/task.h>
 
@@ -234,12 +235,35 @@ uintptr_t hg__ctx_init(uintptr_t top, void (*entry)(void *), void *arg);
 /* Runs fn(m, b) on m's scheduler stack on behalf of the running task (the sanitizers are told).
  * Requires m == hg__self(). fn may park the task: then it does not return here and hg__resume makes
  * the call return. After it the current mutator may be another one. */
-void *hg__on_scheduler(struct hg_mutator *m, hg_ctx_fn fn, void *b);
+static inline void *hg__on_scheduler(struct hg_mutator *m, hg_ctx_fn fn, void *b);
 /* From the scheduler stack: runs a suspended stack. m->stack is set. Does not return. */
-_Noreturn void hg__resume(struct hg_mutator *m, struct hg_stack *s, void *value);
+_Noreturn static inline void hg__resume(struct hg_mutator *m, struct hg_stack *s, void *value);
 /* On a fresh or resumed stack under AddressSanitizer: ends the switch. Called by hg__on_scheduler
  * and entry functions. */
 void hg__switch_done(struct hg_mutator *m, struct hg_stack *s);
+
+/* Under a sanitizer, which must be told. */
+void *hg__on_scheduler_told(struct hg_mutator *m, hg_ctx_fn fn, void *b);
+_Noreturn void hg__resume_told(struct hg_mutator *m, struct hg_stack *s, void *value);
+
+/* Inline, as they are part of every switch. */
+static inline void *hg__on_scheduler(struct hg_mutator *m, hg_ctx_fn fn, void *b)
+{
+#if HG_ASAN || HG_TSAN
+    return hg__on_scheduler_told(m, fn, b);
+#else
+    return hg__ctx_call(&m->stack->sp, m->sched_sp, fn, m, b);
+#endif
+}
+_Noreturn static inline void hg__resume(struct hg_mutator *m, struct hg_stack *s, void *value)
+{
+#if HG_ASAN || HG_TSAN
+    hg__resume_told(m, s, value);
+#else
+    (void)m;
+    hg__ctx_resume(s->sp, value);
+#endif
+}
 
 /* ---- life of mutators (mutator.c) ---- */
 
@@ -289,7 +313,7 @@ static inline void hg__poll(struct hg_mutator *m)
  * the bit alone may be late: whoever queued the task may have answered a request, and counted the
  * task as scanned, whose bit is not up here yet. Its epoch is visible, by the acquire of the
  * taking; so the epoch decides (tests/model, POLL_BIT). */
-static inline void hg__poll_taken(struct hg_mutator *m)
+static inline __attribute__((always_inline)) void hg__poll_taken(struct hg_mutator *m)
 {
     if (hg_unlikely(hg_load_acq(&m->world->epoch) != hg_load_rlx(&m->stamp)))
         hg__poll_slow(m);

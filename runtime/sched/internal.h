@@ -2,11 +2,12 @@
  * the structures.
  *
  * By file:
- *   proc.c     the loop, ready, idle procs          thread.c   OS threads, start, stop
- *   runq.c     rings and the global queue           region.c   blocking regions
- *   park.c     park, yield, sleep                   monitor.c  preemption, handing on, ticks
- *   timer.c    timer heaps                          report.c   dump, deadlock, stack overflow
- *   task.c     spawn, exit, join                    stack.c    stacks, registry, trimming
+ *   proc.c     the loop                             wake.c     spinning, idle procs, waking
+ *   ready.c    making ready, hand-overs             stack.c    stacks, registry, trimming
+ *   runq.c     rings and the global queue           thread.c   OS threads, start, stop
+ *   park.c     park, yield, sleep                   region.c   blocking regions
+ *   timer.c    timer heaps                          monitor.c  preemption, handing on, ticks
+ *   task.c     spawn, exit, join                    report.c   dump, deadlock, stack overflow
  */
 #ifndef HG_RUNTIME_SCHED_INTERNAL_H
 #define HG_RUNTIME_SCHED_INTERNAL_H
@@ -51,6 +52,11 @@ static inline void hg__runq_put(struct hg_proc *p, struct hg_tcb *t, bool next)
     if (next && hg_unlikely(p->sched->seed != 0))
         next = hg_rand_below(&p->rand, 2) != 0;
     if (next) {
+        hg_store_rlx(&p->untold, false); /* the caller tells, of what is displaced as well */
+        if (hg_load_rlx(&p->runnext) == NULL) {
+            hg_store_rel(&p->runnext, t); /* nobody else fills it */
+            return;
+        }
         t = hg_xchg_acqrel(&p->runnext, t);
         if (t == NULL)
             return;
@@ -62,12 +68,21 @@ static inline void hg__runq_put(struct hg_proc *p, struct hg_tcb *t, bool next)
         hg__runq_put_full(p, t);
 }
 
+/* Owner only: moves the head by one (R2). False: a thief was faster, *head is where it is now. */
+static inline bool hg__ring_advance(struct hg_proc *p, uint32_t *head)
+{
+    if (p->sched->nprocs > 1)
+        return hg_cas_acqrel(&p->head, head, *head + 1);
+    hg_store_rel(&p->head, *head + 1); /* there are no thieves */
+    return true;
+}
+
 static inline struct hg_tcb *hg__ring_get(struct hg_proc *p)
 {
     uint32_t head = hg_load_acq(&p->head), tail = hg_load_rlx(&p->tail);
     while (head != tail) {
         struct hg_tcb *t = hg_load_rlx(&p->ring[head % HG_RUNQ]);
-        if (hg_likely(hg_cas_acqrel(&p->head, &head, head + 1))) {
+        if (hg_likely(hg__ring_advance(p, &head))) {
             /* The one after it is cold in most programs: its control block is fetched while this
              * one runs. */
             if (tail - head > 1)
@@ -78,12 +93,23 @@ static inline struct hg_tcb *hg__ring_get(struct hg_proc *p)
     return NULL;
 }
 
+/* Owner only: what is in runnext, or NULL: a thief was faster. */
+static inline struct hg_tcb *hg__runnext_take(struct hg_proc *p)
+{
+    if (p->sched->nprocs > 1)
+        return hg_xchg_acqrel(&p->runnext, NULL);
+    struct hg_tcb *t = hg_load_rlx(&p->runnext);
+    hg_store_rlx(&p->runnext, NULL); /* there are no thieves */
+    return t;
+}
+
 /* Owner only. *inherit: it came from runnext and goes on with the time slice. NULL: empty. */
 static inline struct hg_tcb *hg__runq_get(struct hg_proc *p, bool *inherit)
 {
     *inherit = false;
     if (hg_load_rlx(&p->runnext) != NULL) {
-        struct hg_tcb *t = hg_xchg_acqrel(&p->runnext, NULL);
+        struct hg_tcb *t = hg__runnext_take(p);
+        hg_store_rlx(&p->untold, false);
         if (hg_likely(t != NULL)) {
             *inherit = true;
             return t;
@@ -100,23 +126,75 @@ static inline bool hg__runq_empty(const struct hg_proc *p)
 {
     return hg_load_acq(&p->head) == hg_load_acq(&p->tail) && hg_load_acq(&p->runnext) == NULL;
 }
+/* Any thread: whether p holds a task that others may count on: not one that was handed over without
+ * a word, which is p's own to run (Note [WAKE]).
+ *
+ * runnext is looked at first: a task that yields is in the ring (release) before what is in runnext
+ * is taken in its place, so that one of them is seen. */
+static inline bool hg__runq_offers(const struct hg_proc *p)
+{
+    if (hg_load_acq(&p->runnext) != NULL && !hg_load_rlx(&p->untold))
+        return true;
+    return hg_load_acq(&p->head) != hg_load_acq(&p->tail);
+}
+/* Any thread: the task in p's runnext, if it stays there for longer than an owner takes that is
+ * about to run it; else NULL. */
+struct hg_tcb *hg__runnext_lingers(const struct hg_proc *p);
 /* Any thread: a chain of n tasks, linked by next, to the tail of the global queue. */
 void hg__global_put(struct hg_sched *s, struct hg_tcb *first, struct hg_tcb *last, uint32_t n);
 /* Owner of p: the first of the global queue; batch: also p's share of the rest into its ring, which
  * is empty. */
 struct hg_tcb *hg__global_get(struct hg_proc *p, bool batch);
 
-/* ---- proc.c ---- */
+/* ---- wake.c ---- */
 
 /* After work was made visible: wakes an idle proc unless one is looking for work. Note [WAKE]. */
 void hg__wake_for_work(struct hg_sched *s);
 /* p has a new earliest timer: its thread must not oversleep it. */
 void hg__proc_kick(struct hg_proc *p);
+/* Another proc's task, or NULL. A proc that spun and found nothing has stopped spinning and looked
+ * once more: p->must_spin says what it saw. */
+struct hg_tcb *hg__find_elsewhere(struct hg_proc *p);
+/* p, which is spinning, has found something: if it was the last spinner, another one looks on. */
+void hg__found_while_spinning(struct hg_proc *p);
+/* p, which is not spinning, sleeps until it is woken or its next timer is near; or not at all, if
+ * something turns up. */
+void hg__go_idle(struct hg_proc *p);
+
+/* ---- ready.c ---- */
+
+#define HG_HAND_OVER_UNKNOWN 255u /* hg_tcb.late of a task that has handed over nothing yet */
+
+/* The turn of `by`, in which it handed a task over (p->untold), ends here, or it hands over once
+ * more: learns whether that was late. Nothing is to be learned if it was not timed and the task is
+ * in runnext yet. */
+void hg__hand_over_judge(struct hg_proc *p, struct hg_tcb *by);
+/* t was born on p. */
+void hg__hand_over_newborn(struct hg_proc *p, struct hg_tcb *t);
+/* Owner: if p has a task that was handed over and must not rely on p alone any more, others are
+ * told now (H1). */
+static inline void hg__tell(struct hg_proc *p)
+{
+    if (hg_likely(!hg_load_rlx(&p->untold)))
+        return;
+    hg_store_rlx(&p->untold, false);
+    hg__wake_for_work(p->sched); /* W of Note [WAKE]: its fence comes after this store */
+}
+/* Stamps a task that becomes runnable, for those who track waits. p: who made it so, or NULL. */
+void hg__track_ready(struct hg_tcb *t, struct hg_proc *p);
+
+/* ---- proc.c ---- */
+
+static inline bool hg__timer_due(const struct hg_proc *p, int64_t now)
+{
+    return hg_load_rlx(&p->timers.next) <= now;
+}
 /* A task whose time slice is over leaves the running state: what is next in line is no longer
  * preferred. Owner. */
 void hg__slice_end(struct hg_proc *p);
-/* Stamps a task that becomes runnable, for those who track waits. p: who made it so, or NULL. */
-void hg__track_ready(struct hg_tcb *t, struct hg_proc *p);
+/* On the scheduler stack: the running task goes to the end of the own ring. Does not return. A
+ * hg_ctx_fn. */
+void *hg__yield_on_scheduler(void *m, void *unused);
 
 /* ---- task.c, stack.c ---- */
 
@@ -147,14 +225,27 @@ size_t hg__stack_bytes(const struct hg_tcb *t);
 
 /* On the scheduler stack: the running task leaves p, its registers saved; notes how deep its stack
  * is. */
-static inline struct hg_tcb *hg__task_off(struct hg_proc *p)
+static inline __attribute__((always_inline)) struct hg_tcb *hg__task_off(struct hg_proc *p)
 {
     struct hg_tcb *t = p->current;
     uint32_t pages = (uint32_t)((t->stack.hi - t->stack.sp + HG_STACK_UNIT - 1) / HG_STACK_UNIT);
     if (hg_unlikely(pages > hg_load_rlx(&t->pages)))
         hg__stack_deepened(t, pages);
+    if (hg_unlikely(hg_load_rlx(&p->untold)) &&
+        (p->handed_at != 0 || hg_load_rlx(&p->runnext) == NULL))
+        hg__hand_over_judge(p, t);
     p->current = NULL;
     p->mut.stack = NULL;
+    return t;
+}
+
+/* Likewise; the task stays runnable. The caller puts it into a queue. */
+static inline struct hg_tcb *hg__task_gives_way(struct hg_proc *p)
+{
+    struct hg_tcb *t = hg__task_off(p);
+    if (hg_unlikely(p->sched->track_waits))
+        hg__track_ready(t, p);
+    hg_store_rel(&t->state, HG_TASK_RUNNABLE);
     return t;
 }
 
@@ -198,7 +289,8 @@ bool hg__region_abandon(struct hg_tcb *t);
 /* ---- monitor.c ---- */
 
 void *hg__monitor_main(void *sched);
-enum hg_monitor_sleep { HG_MONITOR_AWAKE, HG_MONITOR_NAPS, HG_MONITOR_SLEEPS };
+/* NAPS: a millisecond; DOZES: ten; SLEEPS: until somebody wakes it. */
+enum hg_monitor_sleep { HG_MONITOR_AWAKE, HG_MONITOR_NAPS, HG_MONITOR_DOZES, HG_MONITOR_SLEEPS };
 /* Wakes the monitor if it sleeps at least as deep as `least`. */
 static inline void hg__monitor_poke(struct hg_sched *s, enum hg_monitor_sleep least)
 {

@@ -7,7 +7,8 @@
  *   2. a proc whose task is in a blocking region is handed on to another thread: after 20 us if
  *      there is work for it, else after 10 ms, as its timers need somebody
  *   3. where timers of a busy proc are late and another proc is idle, that one is woken to run them
- *   4. the collector's tick
+ *   4. where a task that was handed over lingers and a proc is idle, that one is woken (ready.c)
+ *   5. the collector's tick
  * While all procs are idle it slows down to 10 ms, and after 50 ms of that it sleeps until a proc
  * leaves the idle list.
  *
@@ -94,6 +95,14 @@ static void check_timers(struct hg_proc *p, int64_t now)
         hg__wake_for_work(p->sched);
 }
 
+/* H2 in ready.c. */
+static void check_hand_overs(struct hg_sched *s)
+{
+    for (int i = 0; i < s->nprocs && hg_load_rlx(&s->idle_count) != 0; i++)
+        if (hg_load_rlx(&s->procs[i]->untold) && hg__runnext_lingers(s->procs[i]) != NULL)
+            hg__wake_for_work(s);
+}
+
 /* Whether every proc is idle and the collector wants nothing of them. */
 static bool all_idle(struct hg_sched *s)
 {
@@ -105,7 +114,7 @@ static bool sleep_for(struct hg_sched *s, enum hg_monitor_sleep how, int64_t dea
 {
     hg_store_sc(&s->monitor_wake, (uint32_t)how);
     /* seq_cst against whoever changes these and then looks at monitor_wake. */
-    if (hg_load_sc(&s->stopping) == 0 && (how != HG_MONITOR_SLEEPS || all_idle(s)))
+    if (hg_load_sc(&s->stopping) == 0 && (how < HG_MONITOR_DOZES || all_idle(s)))
         hg__os_wait(&s->monitor_wake, (uint32_t)how, deadline);
     return hg_xchg_sc(&s->monitor_wake, (uint32_t)HG_MONITOR_AWAKE) != (uint32_t)how;
 }
@@ -134,6 +143,7 @@ void *hg__monitor_main(void *sched)
         hg_store_rlx(&s->coarse_now, now);
         look(s, seen, now, &regions, &handed_on);
         if (now - ticked >= TICK_NS / 2) {
+            check_hand_overs(s);
             s->hooks.tick(s->hooks.tick_arg, now);
             ticked = now;
         }
@@ -143,8 +153,10 @@ void *hg__monitor_main(void *sched)
             sleep_for(s, HG_MONITOR_AWAKE, now + REGION_TICK_NS);
         else if (idle_rounds > SLOW_ROUNDS)
             woken = sleep_for(s, HG_MONITOR_SLEEPS, INT64_MAX);
+        else if (idle_rounds > 0)
+            woken = sleep_for(s, HG_MONITOR_DOZES, now + SLOW_TICK_NS);
         else
-            woken = sleep_for(s, HG_MONITOR_NAPS, now + (idle_rounds > 0 ? SLOW_TICK_NS : TICK_NS));
+            woken = sleep_for(s, HG_MONITOR_NAPS, now + TICK_NS);
         if (woken)
             region_rounds = idle_rounds = 0;
     }

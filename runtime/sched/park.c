@@ -85,18 +85,9 @@ _Noreturn void hg__park_from_scheduler(struct hg_proc *p, uint64_t ticket, int64
 
 /* ---- yielding ---- */
 
-static struct hg_tcb *make_runnable(struct hg_proc *p)
-{
-    struct hg_tcb *t = hg__task_off(p);
-    if (p->sched->track_waits)
-        hg__track_ready(t, p);
-    hg_store_rel(&t->state, HG_TASK_RUNNABLE);
-    return t;
-}
-
 _Noreturn void hg__yield_from_scheduler(struct hg_proc *p)
 {
-    struct hg_tcb *t = make_runnable(p);
+    struct hg_tcb *t = hg__task_gives_way(p);
     hg__global_put(p->sched, t, t, 1);
     hg__slice_end(p);
     /* If nothing else is here this proc takes it back itself, and need not wake anyone. */
@@ -105,21 +96,11 @@ _Noreturn void hg__yield_from_scheduler(struct hg_proc *p)
     hg__schedule(p);
 }
 
-/* To the end of the own ring, behind tasks whose timers are due. Nobody is woken: the ring holds no
- * more tasks for others than before, and what it held was offered when it came. */
-static void *yield_on_scheduler(void *m, void *b)
-{
-    struct hg_proc *p = hg__proc_of(m);
-    (void)b;
-    p->yielded = make_runnable(p);
-    hg__schedule(p);
-}
-
 HG_API void hg_yield(void)
 {
     struct hg_mutator *m = hg__task_mutator();
     HG_CHECK(m != NULL, "hg_yield: not on a task");
-    hg__on_scheduler(m, yield_on_scheduler, NULL);
+    hg__on_scheduler(m, hg__yield_on_scheduler, NULL);
 }
 
 /* ---- sleeping ---- */
@@ -144,7 +125,7 @@ HG_API void hg_sleep_until(int64_t deadline)
     if (deadline > hg__os_now())
         sleep_until(m, deadline);
     else
-        hg__on_scheduler(m, yield_on_scheduler, NULL);
+        hg__on_scheduler(m, hg__yield_on_scheduler, NULL);
 }
 
 HG_API void hg_sleep(int64_t ns)
@@ -154,5 +135,5 @@ HG_API void hg_sleep(int64_t ns)
     if (ns > 0)
         sleep_until(m, hg_in(ns));
     else
-        hg__on_scheduler(m, yield_on_scheduler, NULL);
+        hg__on_scheduler(m, hg__yield_on_scheduler, NULL);
 }

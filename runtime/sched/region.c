@@ -58,6 +58,7 @@ static void *enter_on_scheduler(void *m, void *unused)
     t->proc = p;
     hg_store_rel(&t->state, HG_TASK_REGION);
     hg_store_rel(&p->region, t);
+    hg__tell(p); /* H1 in ready.c */
     /* Tasks in the ring would wait for the monitor to look this way. */
     if (!hg__runq_empty(p))
         hg__monitor_poke(p->sched, HG_MONITOR_NAPS);

@@ -6,11 +6,12 @@
  *       before the entry
  *   R2  head moves by compare-and-swap (acq_rel): who moves it from h to h + n owns entries
  *       h..h+n-1, which it has read before. The owner overwrites an entry only after it has seen
- *       head (acquire) pass it, so after it was read
+ *       head (acquire) pass it, so after it was read. Where there is one proc only, it moves its
+ *       head by a store, as a locked instruction costs more than all the rest
  * runnext holds the task made ready last on this proc: it runs next and inherits the time slice, so
  * that two tasks that hand over to each other stay on one proc and cannot hold the others back for
- * longer than a slice. Exchanged atomically, as thieves take it too, but only when there is nothing
- * else and the owner had time to run it.
+ * longer than a slice. Only the owner fills it; it is emptied by exchanges, as thieves take it too,
+ * but only when there is nothing else and the owner had time to run it.
  *
  * The global queue is a list under SCHED. It takes what a full ring spills, tasks made ready by
  * threads that are no proc, and tasks whose slice was over; everyone looks at it when out of work,
@@ -61,14 +62,20 @@ struct hg_tcb *hg__ring_get_any(struct hg_proc *p)
 
 #define GRACE_SPINS 60 /* about 3 us: the owner was about to run it itself in most cases */
 
-static struct hg_tcb *steal_next(struct hg_proc *victim)
+struct hg_tcb *hg__runnext_lingers(const struct hg_proc *p)
 {
-    struct hg_tcb *t = hg_load_rlx(&victim->runnext);
+    struct hg_tcb *t = hg_load_rlx(&p->runnext);
     for (int i = 0; t != NULL && i < GRACE_SPINS; i++) {
         hg_cpu_relax();
-        if (hg_load_rlx(&victim->runnext) != t)
+        if (hg_load_rlx(&p->runnext) != t)
             return NULL;
     }
+    return t;
+}
+
+static struct hg_tcb *steal_next(struct hg_proc *victim)
+{
+    struct hg_tcb *t = hg__runnext_lingers(victim);
     /* It may have been run and set again meanwhile; then it is as good. */
     return t != NULL && hg_cas_acqrel(&victim->runnext, &t, NULL) ? t : NULL;
 }
@@ -131,5 +138,7 @@ struct hg_tcb *hg__global_get(struct hg_proc *p, bool batch)
     for (uint32_t i = 1; i < share && i < HG_RUNQ / 2; i++)
         hg__runq_put(p, global_pop_locked(s), false);
     hg__unlock(&s->lock);
+    if (share > 1)
+        hg__wake_for_work(s); /* who looked meanwhile may have seen some of them in neither place */
     return t;
 }

@@ -74,7 +74,10 @@ struct hg_tcb {
     /* Most units of 4 KiB that were in use at a switch since the last trim. Writers: owner,
      * trimmer. */
     _Atomic uint16_t pages;
-    uint32_t timed;      /* the park under way has armed `timer`; owner */
+    uint8_t timed; /* the park under way has armed `timer`; owner */
+    /* How it hands over (ready.c, H3): hand-overs that others are told of yet; how often it was
+     * late, or HG_HAND_OVER_UNKNOWN; hand-overs until one is timed. Owner. */
+    uint8_t eager, late, untimed;
     struct hg_tcb *next; /* link of the one queue that holds it */
     /* The park under way: ticket * 8 + enum hg_wake; a waker wins by cas from (ticket, NONE). Never
      * reset: tickets of an earlier task in this control block must not match. */
@@ -136,6 +139,12 @@ struct hg_proc {
      * Writers: owner, and who hands it on. */
     _Atomic(struct hg_tcb *) region;
     _Atomic(struct hg_tcb *) runnext;
+    /* What is in runnext was handed over, and nobody was told. Writer: owner, true before it fills
+     * runnext (release); readers: who looks for work, after runnext (acquire). Notes [WAKE], and H1
+     * in ready.c. */
+    _Atomic bool untold;
+    int64_t handed_at;           /* when that was, if it is timed, else 0; owner */
+    uint32_t newborns_eager;     /* births that begin eager: H4 in ready.c; owner */
     _Atomic uint32_t head, tail; /* head: owner and thieves (cas acq_rel); tail: owner (release) */
     _Atomic(struct hg_tcb *) ring[HG_RUNQ];
     struct hg_timers timers;
@@ -146,7 +155,7 @@ struct hg_proc {
     bool spinning;         /* counted in sched->spinning; owner, or its waker while it is idle */
     bool must_spin;        /* it saw work elsewhere: it may spin beyond the limit; owner */
     _Atomic uint32_t idle; /* 1: in the idle list; writers: under SCHED */
-    _Atomic uint32_t wake; /* its thread sleeps on this; enum hg_proc_wake in proc.c */
+    _Atomic uint32_t wake; /* its thread sleeps on this; enum hg_proc_wake in wake.c */
     struct hg_proc *idle_next; /* SCHED */
     struct hg_rand rand;       /* owner */
     uint64_t id_next, id_end;  /* ids of tasks not used yet; owner */
@@ -209,7 +218,7 @@ struct hg_sched {
     _Atomic uint32_t regions;      /* tasks in blocking regions */
     /* Tasks that something outside the scheduler will wake (the collector), or is posting. */
     _Atomic uint32_t outside_waits;
-    /* Writers: procs, idle_count under lock. Read by every hg__ready. See Note [WAKE] in proc.c. */
+    /* Writers: procs, idle_count under lock. Read by every hg__ready. See Note [WAKE] in wake.c. */
     _Alignas(64) _Atomic uint32_t idle_count;
     _Atomic uint32_t spinning;
 
@@ -245,7 +254,7 @@ void hg__sched_fini(struct hg_sched *s);
  * throughout. */
 uint64_t hg__sched_tasks(const struct hg_sched *s);
 
-/* ---- running tasks (proc.c) ---- */
+/* ---- running tasks (proc.c, ready.c) ---- */
 
 /* The proc's loop, from its start: finds a task and runs it. On the scheduler stack; does not
  * return. */
@@ -254,6 +263,9 @@ _Noreturn void hg__schedule(struct hg_proc *p);
  * global queue when the caller is no proc. Wakes an idle proc if there is one to be had. Any
  * thread. */
 void hg__ready(struct hg_tcb *t, bool next);
+/* Likewise, to run next, by a task that is expected to park soon and knows of nobody who could not
+ * wait until then: idle procs are told only if it does not (ready.c). */
+void hg__hand_over(struct hg_tcb *t);
 /* Whether a task is waiting to be run here, a timer is due, or the global queue holds something:
  * cheap, for work loops. */
 bool hg__proc_has_work(struct hg_proc *p);

@@ -121,6 +121,8 @@ static inline void prepare(struct hg_tcb *t, uintptr_t top)
 {
     t->handle = NULL;
     t->name[0] = 0;
+    t->eager = t->untimed = 0;
+    t->late = HG_HAND_OVER_UNKNOWN;
     memset(&t->stack.times, 0, sizeof t->stack.times);
     hg_store_rlx(&t->wait, ((hg_load_rlx(&t->wait) >> 3) + 1) << 3); /* B2 */
     t->stack.sp = hg__ctx_init(top, enter, t);
@@ -131,6 +133,7 @@ static inline void publish(struct hg_proc *p, struct hg_tcb *t)
     struct hg_sched *s = p->sched;
     t->id = next_id(p);
     hg_store_rlx(&t->stack.scan, birth_scan(&p->mut));
+    hg__hand_over_newborn(p, t);
     if (hg_unlikely(s->track_waits))
         hg__track_ready(t, p);
     hg_store_rel(&t->state, HG_TASK_RUNNABLE); /* B3 */

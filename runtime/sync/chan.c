@@ -296,7 +296,7 @@ HG_API int hg_chan_send(hg_chan *c, const void *value, int64_t deadline)
     }
     hg__unlock(&c->lock);
     if (wake != NULL)
-        hg__ready(wake, true);
+        hg__hand_over(wake);
     return r;
 }
 

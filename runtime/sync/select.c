@@ -225,8 +225,10 @@ static int run(struct hg_mutator *m, struct select *s, int64_t deadline)
     if (i == -EAGAIN && deadline != HG_NOW)
         return wait_for_one(m, s, deadline);
     unlock_all(s);
-    if (wake != NULL)
-        hg__ready(wake, s->cases[i].send != NULL); /* a receiver runs next: see chan.c */
+    if (wake != NULL && s->cases[i].send != NULL)
+        hg__hand_over(wake); /* a receiver runs next: see chan.c */
+    else if (wake != NULL)
+        hg__ready(wake, false);
     return i;
 }
 

@@ -190,6 +190,51 @@ Test(sched_timer, set_earlier_on_an_idle_proc)
     cr_assert_eq(run_on(2, reset_on_an_idle_proc, NULL), 0);
 }
 
+/* ---- late on a busy proc ---- */
+
+static _Atomic int ticking;
+static void tick(struct hg_timer_node *node, int64_t now)
+{
+    (void)now;
+    if (hg_load_acq(&ticking) != 0)
+        hg__timer_arm(hg__proc_of(hg__self()), node, hg_now() + 15000);
+    else
+        hg_add_acqrel(&ran, 1);
+}
+
+/* The other proc has a timer every 15 us, which it spins for. */
+static int late_on_a_busy_proc(void *arg)
+{
+    enum { N = 101 };
+    static int64_t late[N];
+    struct hg_sched *s = &hg_current()->sched;
+    struct hg_timer_node ticker = {.fire = tick};
+    struct hg_proc *here = hg__proc_of(hg__self());
+    (void)arg;
+    hg_store_rel(&ticking, 1);
+    hg__timer_arm(s->procs[here == s->procs[0]], &ticker, hg_now() + 15000);
+    for (int i = 0; i < N; i++) {
+        struct reset r = {.node.fire = note_time};
+        int64_t when = hg_now() + 100000;
+        hg__timer_arm(here, &r.node, when);
+        while (hg_load_acq(&r.at) == 0) /* no call into the runtime */
+            CHECK(hg_now() < when + INT64_C(2000000000));
+        int at = i;
+        for (; at > 0 && late[at - 1] > hg_load_acq(&r.at) - when; at--)
+            late[at] = late[at - 1];
+        late[at] = hg_load_acq(&r.at) - when;
+    }
+    hg_store_rel(&ticking, 0);
+    while (hg_load_acq(&ran) == 0)
+        hg_sleep(100000);
+    fprintf(stderr, "late by %lld ns in the middle\n", (long long)late[N / 2]);
+    return 0;
+}
+Test(sched_timer, a_proc_that_waits_takes_over_late_ones)
+{
+    cr_assert_eq(run_on(2, late_on_a_busy_proc, NULL), 0);
+}
+
 /* ---- many at once ---- */
 
 static void nap(void *arg)
