@@ -270,15 +270,16 @@ struct upkeep {
     uint64_t switches;
 };
 
-/* No task has run since the last step. */
+/* No task runs, and none has since the last step. */
 static bool at_rest(struct hg_gc *g, struct upkeep *u)
 {
     uint64_t switches = 0;
+    bool idle = hg_load_rlx(&g->sched->idle_count) == (uint32_t)g->sched->nprocs;
     for (int i = 0; i < g->sched->nprocs; i++)
         switches += hg_load_rlx(&g->sched->procs[i]->switches);
     bool same = switches == u->switches;
     u->switches = switches;
-    return same;
+    return same && idle;
 }
 
 /* Gives memory back and collapses full blocks, a little at a time. Returns whether there is more to

@@ -227,25 +227,26 @@ static bool driver_late(struct hg_gc *g)
            hg_load_rlx(&g->heap_live) > hg_load_rlx(&g->hard_by_goal);
 }
 
-static bool must_wait(struct hg_gc *g, int64_t more, int64_t now)
+static bool must_wait(struct hg_gc *g, int64_t more)
 {
     if (hg_load_rlx(&g->limited) != 0)
         return false;
     if (hg__phase(g->world) == HG_PHASE_OFF)
         return driver_late(g);
+    if (!above_limit(g, more))
+        return false;
     int64_t asked = hg_load_acq(&g->world->asked_at);
-    return above_limit(g, more) && (asked == 0 || now - asked <= HG_LAGGARD_NS);
+    return asked == 0 || hg__os_now() - asked <= HG_LAGGARD_NS;
 }
 
 /* Above the hard limit: waits up to 1 ms for the collector to get on. Does not return then. */
 static void wait_at_hard_limit(struct hg_gc *g, struct hg_mutator *m, int64_t more)
 {
-    int64_t now = hg__os_now();
-    if (!must_wait(g, more, now))
+    if (!must_wait(g, more))
         return;
     hg_store_rlx(&m->stats.assist_waits, hg_load_rlx(&m->stats.assist_waits) + 1);
     struct hg_proc *p = hg__proc_of(m);
-    hg__park_from_scheduler(p, hg__park_begin(p->current), now + WAIT_NS,
+    hg__park_from_scheduler(p, hg__park_begin(p->current), hg_in(WAIT_NS),
                             "heap above its hard limit");
 }
 
