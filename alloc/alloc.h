@@ -96,6 +96,7 @@ struct hg_span {
     uint16_t layout;             /* DESCRIBED: the id of all slots; 0: mixed. Owner of the span */
     bool needs_zero;             /* (any) the pages, or free slots, may hold old contents */
     bool free;                   /* (any) in the page heap's bins; lock PAGES */
+    bool full;                   /* its desc has HG_DESC_FULL; owner of the span */
     uint32_t dirty;              /* free runs: pages that may hold old contents; lock PAGES */
     struct hg_span *next, *prev; /* (any) in a central list or a bin; its lock */
 
@@ -110,7 +111,7 @@ struct hg_span {
 };
 
 /* desc word of a page. 0: nothing here that a reference could mean.
- *   bits 0-7 size class (0 with HG_DESC_VALID: large)   8-9 kind   10 valid
+ *   bits 0-7 size class (0 with HG_DESC_VALID: large)   8-9 kind   10 valid   11 full
  *   16-31 layout id of all slots, 0: none, or mixed   32-63 index of this page in its span
  *
  * Note [LAYOUT]. A DESCRIBED span begins uniform: its objects' layout is found with their page, and
@@ -119,8 +120,14 @@ struct hg_span {
  * (release), and only then hands the new object out. So who has a reference to an object finds it
  * described rightly whichever desc it reads: the old one is right for all objects that were there
  * before, and with the new one come the ids (acquire). Who comes by an ambiguous word reads desc
- * for the layout after hg__slot_allocated. A span becomes uniform again when it is empty. */
+ * for the layout after hg__slot_allocated. A span becomes uniform again when it is empty.
+ *
+ * Full: all slots are allocated, and stay so as long as anything is marked, so a marker that meets
+ * an ambiguous word need not look at the span's struct. Stored (release) when the span goes to a
+ * list of full ones, its slots being clear and their bits set; taken away by the sweep that frees
+ * one. */
 #define HG_DESC_VALID ((uint64_t)1 << 10)
+#define HG_DESC_FULL  ((uint64_t)1 << 11)
 static inline uint64_t hg__desc(unsigned size_class, unsigned kind, uint16_t layout, uint32_t index)
 {
     return (uint64_t)size_class | (uint64_t)kind << 8 | HG_DESC_VALID | (uint64_t)layout << 16 |

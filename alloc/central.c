@@ -41,6 +41,10 @@ void hg__central_push(struct hg_heap *h, struct hg_span *s, enum hg_fill fill)
 {
     struct hg_central *c = hg__central_of(h, s);
     unsigned parity = s->gen & 1;
+    if (fill == HG_FULL && !s->full) {
+        s->full = true;
+        hg__span_describe(h, s);
+    }
     hg__lock(&c->lock);
     HG_ASSERT(s->gen == c->gen || s->gen == c->gen - 1);
     if (s->gen == c->gen - 1)

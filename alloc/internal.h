@@ -143,6 +143,11 @@ struct hg_span *hg__span_new(struct hg_cache *c, unsigned span_class, uint16_t l
                              uint32_t gen);
 /* Sets the span's entries in spans and desc. Requires: all fields but links are set. */
 void hg__span_show(struct hg_heap *h, struct hg_span *s);
+/* The desc of page i of s. */
+static inline uint64_t hg__span_desc(const struct hg_span *s, uint32_t i)
+{
+    return hg__desc(s->size_class, s->kind, s->layout, i) | (s->full ? HG_DESC_FULL : 0);
+}
 /* Sets its entries in desc and codes. Requires: its owner; s is shown already, or spans[] is
  * set. */
 void hg__span_describe(struct hg_heap *h, const struct hg_span *s);
@@ -173,7 +178,8 @@ void hg__central_init(struct hg_heap *h);
 /* Opens generation `gen` for one class: spans of gen - 1 in its lists count as unswept from now on.
  * */
 void hg__central_open(struct hg_heap *h, struct hg_central *c, uint32_t gen);
-/* Lists a span by its generation. Takes CENTRAL. The span is not the caller's any more. */
+/* Lists a span by its generation; one without free slots says so in its desc from then on. Takes
+ * CENTRAL. The span is not the caller's any more. */
 void hg__central_push(struct hg_heap *h, struct hg_span *s, enum hg_fill fill);
 /* Takes a span of generation `gen` off the list, or NULL. Takes CENTRAL. */
 struct hg_span *hg__central_pop(struct hg_heap *h, struct hg_central *c, uint32_t gen,

@@ -42,6 +42,7 @@ void hg__large_publish(struct hg_heap *h, struct hg_span *s, bool black)
     if (black)
         hg_or_rlx(hg__mark_word(h, s->start), hg__mark_bit(h, s->start));
     hg_store_rel(&s->alloc_bits[0], 1u); /* Note [MASK]: the object is clear */
+    s->full = true;
     hg__span_show(h, s);
     hg__central_push(h, s, HG_FULL);
 }

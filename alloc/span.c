@@ -82,7 +82,7 @@ void hg__span_describe(struct hg_heap *h, const struct hg_span *s)
 {
     uint32_t page = hg__page_of(h, s->start);
     for (uint32_t i = 0; i < s->pages; i++)
-        hg_store_rel(&h->desc[page + i], hg__desc(s->size_class, s->kind, s->layout, i));
+        hg_store_rel(&h->desc[page + i], hg__span_desc(s, i));
     if (s->size_class != 0 && s->pages == 1)
         hg_store_rel(&h->codes[page], hg__code(s->size_class, s->kind));
 }
@@ -103,6 +103,7 @@ struct hg_span *hg__span_new(struct hg_cache *c, unsigned span_class, uint16_t l
     s->size_class = (uint8_t)size_class;
     s->kind = (uint8_t)kind;
     s->layout = layout;
+    s->full = false;
     s->gen = gen;
     s->live = 0;
     hg_store_rlx(&s->mask, 0u);

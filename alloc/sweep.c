@@ -135,6 +135,10 @@ uint32_t hg__sweep_span(struct hg_heap *h, struct hg_span *s, uint32_t gen)
             s->needs_zero = true;
         }
     }
+    if (s->full && live < s->count && s->size_class != 0) { /* a large one goes as a whole */
+        s->full = false;
+        hg__span_describe(h, s);
+    }
     count_live(h, s, live);
     s->gen = gen;
     return live;

@@ -34,6 +34,14 @@ static void check_equal(const char *what, int64_t counted, uint64_t found)
 
 /* ---- spans ---- */
 
+static bool has_free_slot(const struct hg_span *s)
+{
+    for (uint32_t w = 0; w < hg__span_words(s); w++)
+        if (hg_load_rlx(&s->alloc_bits[w]) != hg__word_slots(s, w))
+            return true;
+    return false;
+}
+
 /* Whether slot i may be marked without being allocated: a black mutator's word. */
 static bool in_word_in_use(const struct hg_span *s, uint32_t i)
 {
@@ -62,14 +70,15 @@ static void check_span(const struct hg_heap *h, const struct hg_span *s, uint32_
     HG_CHECK((hg__area_of(s->kind) == HG_LOW) == (s->start - h->base < hg_load_rlx(&h->low_end)),
              "heap: page %u: a span of kind %u lies in the wrong area", page, s->kind);
     for (uint32_t i = 0; i < s->pages; i++) {
-        uint64_t desc = hg__desc(s->size_class, s->kind, s->layout, i);
-        HG_CHECK(hg_load_acq(&h->desc[page + i]) == desc &&
+        HG_CHECK(hg_load_acq(&h->desc[page + i]) == hg__span_desc(s, i) &&
                      (hg_load_acq(&h->spans[page + i]) == s || (s->size_class == 0 && i > 0)),
                  "heap: page %u does not agree with its span", page + i);
     }
     bool coded = s->size_class != 0 && s->pages == 1;
     HG_CHECK(hg_load_rlx(&h->codes[page]) == (coded ? hg__code(s->size_class, s->kind) : 0),
              "heap: page %u has another span's code", page);
+    HG_CHECK(!s->full || !has_free_slot(s), "heap: span 0x%" PRIxPTR ": full, with a free slot",
+             s->start);
     for (uint32_t w = 0; w < hg__span_words(s); w++)
         HG_CHECK((hg_load_rlx(&s->alloc_bits[w]) & ~hg__word_slots(s, w)) == 0,
                  "heap: span 0x%" PRIxPTR ": a slot beyond its last is allocated", s->start);
@@ -135,14 +144,6 @@ static void walk_area(struct hg_heap *h, enum hg_area area, uint32_t page, uint3
 
 /* ---- lists ---- */
 
-static bool has_free_slot(const struct hg_span *s)
-{
-    for (uint32_t w = 0; w < hg__span_words(s); w++)
-        if (hg_load_rlx(&s->alloc_bits[w]) != hg__word_slots(s, w))
-            return true;
-    return false;
-}
-
 static void check_list(struct hg_heap *h, unsigned span_class, unsigned parity, unsigned fill,
                        struct sums *sums)
 {
@@ -155,7 +156,7 @@ static void check_list(struct hg_heap *h, unsigned span_class, unsigned parity, 
                  "heap: span 0x%" PRIxPTR ": generation %u, heap %u", s->start, s->gen, gen);
         HG_CHECK(hg_load_rlx(&s->word) == HG_NO_WORD,
                  "heap: span 0x%" PRIxPTR " is listed and has a word in use", s->start);
-        HG_CHECK(has_free_slot(s) == (fill == HG_PARTIAL),
+        HG_CHECK(has_free_slot(s) == (fill == HG_PARTIAL) && s->full == (fill == HG_FULL),
                  "heap: span 0x%" PRIxPTR " is in the wrong list for its free slots", s->start);
         HG_CHECK(hg_load_acq(&h->spans[hg__page_of(h, s->start)]) == s,
                  "heap: span 0x%" PRIxPTR " is listed, but not that of its pages", s->start);

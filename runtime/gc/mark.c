@@ -53,6 +53,8 @@ static __attribute__((noinline)) int64_t size_at(const struct hg_tracer *t, uint
 
 static __attribute__((noinline)) bool is_allocated(const struct hg_tracer *t, uintptr_t obj)
 {
+    if (hg_load_acq(&t->desc[(obj - t->base) >> HG_PAGE_SHIFT]) & HG_DESC_FULL)
+        return true;
     struct hg_object o = hg__find(t->heap, obj);
     return hg__slot_allocated(hg__span_of(t->heap, obj), o.index);
 }
@@ -84,6 +86,8 @@ static inline __attribute__((always_inline)) HG_SCANS void delay(struct hg_trace
                                                                  unsigned kind, bool ambiguous)
 {
     __builtin_prefetch((const void *)&t->marks[(obj - t->base) / (HG_GRAIN * 64)]);
+    if (ambiguous)
+        __builtin_prefetch((const void *)&t->desc[(obj - t->base) >> HG_PAGE_SHIFT]);
     uintptr_t *slot = &t->delay[t->delay_at++ % DELAY], oldest = *slot;
     *slot = obj | (kind == HG_SPAN_LEAF ? DELAY_LEAF : 0) | (ambiguous ? DELAY_AMBIGUOUS : 0);
     if (hg_likely(oldest != 0))

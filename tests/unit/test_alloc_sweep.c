@@ -86,6 +86,61 @@ Test(alloc_sweep, dead_slots_are_poisoned_and_live_ones_are_not)
     close_heap();
 }
 
+/* ---- what a span's pages say ---- */
+
+static uint64_t desc_of(uintptr_t p) { return hg__find(h, p).desc; }
+
+Test(alloc_sweep, a_span_is_uniform_until_it_is_mixed, .init = open_heap, .fini = close_heap)
+{
+    enum { N = 40 };
+    unsigned k = test_class(64, HG_SPAN_DESCRIBED);
+    uintptr_t p[N];
+    for (int i = 0; i < N; i++) {
+        p[i] = test_alloc_slot(&c, k, false, test_gen(h), i < N / 2 ? 5 : 6);
+        cr_assert_eq(hg__desc_layout(desc_of(p[0])), i < N / 2 ? 5 : 0, "object %d", i);
+    }
+    for (int i = 0; i < N; i++) {
+        struct hg_object o = hg__find(h, p[i]);
+        cr_assert_eq(hg__object_layout(&o), i < N / 2 ? 5 : 6, "object %d", i);
+    }
+    hg__set_mark(h, p[N - 1]);
+    cycle(false); /* one lives: it stays mixed, and keeps its id */
+    struct hg_object o = hg__find(h, p[N - 1]);
+    cr_assert_eq(hg__desc_layout(o.desc), 0);
+    cr_assert_eq(hg__object_layout(&o), 6);
+    hg__heap_verify(h);
+    hg__sweep_open(h);
+    uintptr_t q = test_alloc_slot(&c, k, false, test_gen(h), 9); /* sweeps it, finds it empty */
+    cr_assert_eq(hg__span_of(h, q), hg__span_of(h, p[0]));
+    cr_assert_eq(hg__desc_layout(desc_of(q)), 9, "an empty span begins uniform");
+    hg__heap_verify(h);
+}
+
+Test(alloc_sweep, a_full_span_says_so, .init = open_heap, .fini = close_heap)
+{
+    unsigned k = test_class(48, HG_SPAN_CONSERVATIVE);
+    uint32_t n = hg__class[k / HG_SPAN_KINDS].count;
+    uintptr_t first = test_alloc_slot(&c, k, false, test_gen(h), 0);
+    for (uint32_t i = 1; i < n; i++)
+        test_alloc_slot(&c, k, false, test_gen(h), 0);
+    cr_assert_eq(desc_of(first) & HG_DESC_FULL, 0, "its last word is in use");
+    hg__cache_release(&c, false);
+    cr_assert_neq(desc_of(first) & HG_DESC_FULL, 0);
+    hg__heap_verify(h);
+    for (uint32_t i = 0; i < n; i++)
+        hg__set_mark(h, first + i * (uintptr_t)48);
+    cycle(false);
+    cr_assert_neq(desc_of(first) & HG_DESC_FULL, 0, "all of it lives");
+    for (uint32_t i = 0; i < n - 1; i++)
+        hg__set_mark(h, first + i * (uintptr_t)48);
+    cycle(false);
+    cr_assert_eq(desc_of(first) & HG_DESC_FULL, 0, "its last slot is free");
+    hg__heap_verify(h);
+    struct hg_span *large = hg__large_alloc(h, 100000, HG_SPAN_CONSERVATIVE, 0, test_gen(h));
+    hg__large_publish(h, large, false);
+    cr_assert_neq(desc_of(large->start) & HG_DESC_FULL, 0);
+}
+
 /* ---- colours ---- */
 
 Test(alloc_sweep, what_a_black_mutator_allocates_lives, .init = open_heap, .fini = close_heap)
