@@ -121,7 +121,7 @@ void hg__gc_wait(struct hg_gc *g, uint64_t number);
 
 /* ---- marking (mark.c, stacks.c) ---- */
 
-#define HG_MARK_RING  32u
+#define HG_MARK_RING  64u
 #define HG_MARK_DELAY 16u
 /* One slice of tracing; the public hg_tracer of trace callbacks. Owner: the worker.
  *
