@@ -238,7 +238,7 @@ struct hg_sched {
     _Atomic uint32_t monitor_wake; /* the monitor sleeps on this; enum hg_monitor_sleep */
 };
 
-/* ---- start, stop (proc.c) ---- */
+/* ---- start, stop (thread.c) ---- */
 
 /* Prepares; then start creates the threads. 0 or -errno. */
 int hg__sched_init(struct hg_sched *s, struct hg_world *w, int procs, size_t stack_bytes,

@@ -365,12 +365,7 @@ static void flat_out(void *arg)
     hg_waitgroup_done(done);
 }
 
-/* Nobody ends far above the goal: beyond the hard limit (a tenth or 64 MiB above it, whichever is
- * more) tasks wait for marking. So 1.2 times the goal holds for goals of 320 MiB and more; below,
- * the hard limit does. What is allocated while a handshake waits for a thread that the machine has
- * taken the CPU from comes on top (nobody waits for a laggard): as much as the procs allocate
- * between cycles, when nothing slows them down. */
-
+/* Bytes per nanosecond that were allocated between two cycles, at the most. */
 static double fastest(const hg_cycle *newest, int n)
 {
     double rate = 0;
@@ -383,6 +378,11 @@ static double fastest(const hg_cycle *newest, int n)
     return rate;
 }
 
+/* Nobody ends far above the goal: beyond the hard limit (a tenth or 64 MiB above it, whichever is
+ * more) tasks wait for marking. So 1.2 times the goal holds for goals of 320 MiB and more; below,
+ * the hard limit does. What is allocated while a handshake waits for a thread that the machine has
+ * taken the CPU from comes on top (nobody waits for a laggard): as much as the procs allocate
+ * between cycles, when nothing slows them down. */
 static int cold_start_main(void *arg)
 {
     static hg_cycle all[256]; /* too large for a task's stack */

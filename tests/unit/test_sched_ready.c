@@ -111,13 +111,19 @@ static void compute_until_served(int64_t v)
 /* The server waits again, so that the next send is a hand-over. */
 static void server_waits(void) { hg_sleep(20000); }
 
+static void start_server(void)
+{
+    requests = new_chan(sizeof(int64_t), 0, HG_LEAF);
+    hg_store_rel(&served, 0);
+    go(server, NULL);
+}
+
 /* Sends, and then computes until somebody else has run the receiver. */
 static int sender_runs_on(void *arg)
 {
     int rounds = *(int *)arg, told = 0;
     int64_t worst_untold = 0;
-    requests = new_chan(sizeof(int64_t), 0, HG_LEAF);
-    go(server, NULL);
+    start_server();
     for (int64_t i = 1; i <= rounds; i++) {
         server_waits();
         int64_t t = hg_now();
@@ -153,9 +159,7 @@ static void one_request(void *arg)
 static int senders_run_on(void *arg)
 {
     int rounds = *(int *)arg;
-    requests = new_chan(sizeof(int64_t), 0, HG_LEAF);
-    hg_store_rel(&served, 0);
-    go(server, NULL);
+    start_server();
     for (int64_t i = 1; i <= rounds; i++) {
         server_waits();
         go(one_request, (void *)(intptr_t)i);
@@ -176,9 +180,7 @@ static void idle_task(void *arg) { (void)arg; }
 static int sender_does_something_else(void *arg)
 {
     int rounds = *(int *)arg;
-    requests = new_chan(sizeof(int64_t), 0, HG_LEAF);
-    hg_store_rel(&served, 0);
-    go(server, NULL);
+    start_server();
     for (int64_t i = 1; i <= rounds; i++) {
         server_waits();
         hg__task_self()->eager = 0;
