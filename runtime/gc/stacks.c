@@ -173,23 +173,21 @@ bool hg__stacks_left(const struct hg_gc *g)
     return hg_load_sc(&g->scan_cursor) < hg_load_sc(&g->scan_end);
 }
 
-/* One entry of the registry. Returns bytes scanned; *again: it is not done, another pass must
- * look. */
+/* One entry of the registry. Returns bytes scanned; *again: it is not done, another pass must look.
+ * The look at the word comes last, and only DONE lets the entry go: a taker may claim what this
+ * call has left at once, and leave some of it in its turn (tests/model, PARTLY_ONLY). */
 static size_t scan_entry(struct hg_gc *g, struct hg_mutator *m, struct hg_tcb *t, uint32_t cycle,
                          bool *again)
 {
     struct hg_stack *s = &t->stack;
     uint32_t state = hg_load_acq(&t->state);
+    size_t n = 0;
     if (state == HG_TASK_FREE)
         return 0;
-    if (!claim(s, cycle)) {
-        if (hg_load_acq(&s->scan) != cycle * 4 + HG_SCAN_DONE)
-            *again = true;
-        return 0;
-    }
-    size_t n = scan_claimed(g, m, s, cycle, HG_SCAN_CHUNK,
-                            state == HG_TASK_RUNNABLE || state == HG_TASK_WAITING);
-    if (hg_load_rlx(&s->scan) == cycle * 4 + HG_SCAN_PARTLY)
+    if (claim(s, cycle))
+        n = scan_claimed(g, m, s, cycle, HG_SCAN_CHUNK,
+                         state == HG_TASK_RUNNABLE || state == HG_TASK_WAITING);
+    if (hg_load_acq(&s->scan) != cycle * 4 + HG_SCAN_DONE)
         *again = true;
     return n;
 }

@@ -90,6 +90,52 @@ Test(case_stacks, g07_a_deep_stack_is_scanned_in_pieces)
     case_run(deep_main, NULL, &o);
 }
 
+/* The same over and over, on more procs than there are processors, so that one loses its processor
+ * at every step of it: procs that take the task scan pieces beside workers that make passes, and no
+ * cycle may end before they have come to the end of the stack. */
+#define PIECES_WORDS ((size_t)400 * 1000 / 8)
+
+static int in_pieces_frame(void *arg)
+{
+    hg_waitgroup *done = arg;
+    uint64_t *held[PIECES_WORDS];
+    for (size_t i = 0; i < PIECES_WORDS; i++)
+        held[i] = i % 64 == 0 ? hg_alloc(16, HG_LEAF) : held[i - 1];
+    while (!stopping()) {
+        uint64_t *volatile *oldest = &held[PIECES_WORDS - 1];
+        MUST((*oldest)[0] == 0, "an object deep in a stack was freed");
+        hg_yield();
+    }
+    hg_waitgroup_done(done);
+    return 0;
+}
+
+static int in_pieces_main(void *arg)
+{
+    hg_waitgroup done = {{0}};
+    hg_task_attr attr = {.size = sizeof attr, .name = "in pieces", .stack_bytes = CASE_MIB};
+    (void)arg;
+    hg_waitgroup_add(&done, 1);
+    MUST(hg_go_with(&attr, in_pieces_frame, &done, NULL) == 0, "hg_go_with");
+    for (uint64_t i = 0, n = test_scaled(2000); i < n; i++) {
+        hg_cycle c;
+        hg_collect(hg_current());
+        MUST(hg_stats_cycles(hg_current(), &c, 1) == 1, "no cycle");
+        MUST(i < 5 || c.scanned_stack >= PIECES_WORDS * 8,
+             "cycle %lu ended with %lu bytes of stacks scanned of %lu", (unsigned long)c.number,
+             (unsigned long)c.scanned_stack, (unsigned long)(PIECES_WORDS * 8));
+    }
+    stop_and_wait(&done);
+    return CASE_DONE;
+}
+
+Test(case_stacks, g07_no_cycle_ends_before_a_deep_stack_is_scanned)
+{
+    hg_options o = case_options(6);
+    o.poison = true;
+    case_run(in_pieces_main, NULL, &o);
+}
+
 /* ---- G10: holds do not grow with the number of parked tasks ---- */
 
 struct crowd {
