@@ -196,7 +196,7 @@ struct hg_heap {
 /* 0 or -ENOMEM. Span structs come from `meta`, which must outlive the heap. */
 int hg__heap_open(struct hg_heap **out, struct hg_meta *meta, const struct hg_heap_config *config);
 void hg__heap_close(struct hg_heap *h);
-/* Touches the mark table for all of the heap that spans have reached, and a little beyond. Its
+/* Touches the mark table where objects begin, and a little beyond what spans have reached. Its
  * pages are huge: the first touch of one costs up to milliseconds, which the driver should pay,
  * before it starts a cycle, and not a mutator that marks or allocates black. */
 void hg__heap_touch_marks(struct hg_heap *h);

@@ -94,6 +94,19 @@ static void small_slow(struct hg_mutator *m, struct request *r)
 }
 
 #define HG_CLEAR_CHUNK ((size_t)256 << 10)
+#define HG_DISCARD_MIN ((size_t)32 << 20)
+
+/* Makes part of a large object read as zero. Old contents of a very large one go back to the kernel
+ * instead of being cleared, as malloc does it at this size: such objects are often used in part,
+ * or not at all, and clearing would make each of their pages resident. */
+static void clear_chunk(const struct hg_span *s, size_t from, size_t bytes)
+{
+    void *p = (void *)(s->start + from);
+    if (s->bytes >= HG_DISCARD_MIN)
+        hg__os_discard(p, bytes);
+    else
+        memset(p, 0, bytes);
+}
 
 /* A large object is cleared in chunks, with a safepoint after each; it is invisible until it is
  * cleared. */
@@ -114,7 +127,7 @@ static void large_slow(struct hg_mutator *m, struct request *r)
     size_t end = r->span->bytes;
     while (r->cleared < end) {
         size_t chunk = hg_min_size(end - r->cleared, HG_CLEAR_CHUNK);
-        memset((void *)(r->span->start + r->cleared), 0, chunk);
+        clear_chunk(r->span, r->cleared, chunk);
         r->cleared += chunk;
         slow_safepoint(m); /* may give the task up: then it begins again here, with its span */
     }
