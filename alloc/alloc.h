@@ -232,7 +232,7 @@ void hg__cache_init(struct hg_cache *c, struct hg_heap *h);
 
 enum hg_refill { HG_REFILL_OK, HG_REFILL_NO_MEMORY };
 
-/* After hg__cache_take(slot, layout, ...) gave nothing: makes the next one succeed. If the slot is
+/* After hg__cache_take(slot, layout) gave nothing: makes the next one succeed. If the slot is
  * empty it fills it: from the stash, the next word of its span, another swept span, an unswept one
  * that it sweeps (a bounded number), or new pages. If the span is uniform with another layout, it
  * becomes mixed. Everything is done in generation `gen`, the mutator's own, whatever heap->gen

@@ -32,7 +32,8 @@ static inline void hg__clear_inline(uintptr_t p, size_t size)
 }
 
 /* A free slot, clear, its layout id written if there is one to write, published. Requires: mask is
- * not 0. `small`, a constant: slots have at most HG_CLEAR_INLINE bytes. */
+ * not 0; the span is uniform with the object's layout, or id is that layout's. `small`, a constant:
+ * slots have at most HG_CLEAR_INLINE bytes. */
 static inline uintptr_t hg__cache_pick(struct hg_cache_slot *s, uint16_t id, bool small)
 {
     uint64_t mask = s->mask;
@@ -50,16 +51,8 @@ static inline uintptr_t hg__cache_pick(struct hg_cache_slot *s, uint16_t id, boo
     return p;
 }
 
-/* As hg__cache_take, from a span that is mixed. */
-uintptr_t hg__cache_take_mixed(struct hg_cache_slot *s, uint16_t layout);
-
 /* Takes a slot for an object with this layout id (0: not DESCRIBED), clear and published; or 0: the
- * slot needs hg__cache_refill. */
-static inline uintptr_t hg__cache_take(struct hg_cache_slot *s, uint16_t layout, bool small)
-{
-    if (hg_unlikely(s->layout != layout))
-        return hg__cache_take_mixed(s, layout);
-    return hg_likely(s->mask != 0) ? hg__cache_pick(s, 0, small) : 0;
-}
+ * slot needs hg__cache_refill. For all sizes and for mixed spans (cache.c). */
+uintptr_t hg__cache_take(struct hg_cache_slot *s, uint16_t layout);
 
 #endif
