@@ -10,6 +10,7 @@
 
 static const struct sim_command commands[] = {
     {"kv", "a live key-value load on tasks: latency under pacing policies", sim_kv},
+    {"replay", "recorded gctrace and gcpacertrace lines, fed to pacing policies", sim_replay},
     {"env", "every environment variable, its value and meaning", sim_env},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
