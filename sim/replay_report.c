@@ -9,13 +9,13 @@
 
 #define DRAWN 6 /* processes; more are in the table alone */
 
-/* One figure of all cycles, scaled. For the caller to free. */
+/* One figure of all cycles, scaled; forced ones are gaps. For the caller to free. */
 static double *column(const struct sim_trace_process *p,
                       double (*of)(const struct sim_trace_cycle *), double unit)
 {
     double *v = sim_alloc(p->cycles, sizeof *v);
     for (size_t i = 0; i < p->cycles; i++)
-        v[i] = of(&p->cycle[i]) / unit;
+        v[i] = p->cycle[i].forced ? (double)NAN : of(&p->cycle[i]) / unit;
     return v;
 }
 

@@ -49,8 +49,8 @@ int sim_report_possible(char *why, size_t room)
 /* ---- the script ---- */
 
 /* A text in single quotes, in which gnuplot takes everything but the quote and the line's end as it
- * is. */
-static void quote(FILE *out, const char *text)
+ * is; but a tick's label is a format, in which % is doubled. */
+static void quote(FILE *out, const char *text, bool format)
 {
     fputc('\'', out);
     while (*text != 0) {
@@ -59,6 +59,8 @@ static void quote(FILE *out, const char *text)
             fputs("\xef\xbf\xbd", out);
         else if (*text == '\'')
             fputs("''", out);
+        else if (*text == '%' && format)
+            fputs("%%", out);
         else if (*text == '\n' || *text == '\r')
             fputc(' ', out);
         else
@@ -99,16 +101,16 @@ static void put_data(FILE *out, const struct sim_plot *p, size_t k)
 static void put_axes(FILE *out, const struct sim_plot *p)
 {
     fputs("set title ", out);
-    quote(out, p->title);
+    quote(out, p->title, false);
     fputs("\nset xlabel ", out);
-    quote(out, p->x_label);
+    quote(out, p->x_label, false);
     fputs("\nset ylabel ", out);
-    quote(out, p->y_label);
+    quote(out, p->y_label, false);
     fprintf(out, "\n%s%s%s", p->log_x ? "set logscale x\n" : "", p->log_y ? "set logscale y\n" : "",
             p->from_zero && !p->log_y ? "set yrange [0:*]\n" : "");
     for (size_t i = 0; i < p->x_ticks; i++) {
         fputs(i == 0 ? "set xtics (" : ", ", out);
-        quote(out, p->x_tick[i].label);
+        quote(out, p->x_tick[i].label, true);
         fprintf(out, " %.9g", p->x_tick[i].at);
     }
     if (p->x_ticks > 0)
@@ -131,12 +133,12 @@ static void put_series(FILE *out, const struct sim_plot *p, size_t k, size_t bar
         fprintf(out, "$d%zu using 1:2 with %s", k, style[s->style]);
     }
     fprintf(out, " lc rgb '%s' title ", colour[k % COLOURS]);
-    quote(out, s->name);
+    quote(out, s->name, false);
 }
 
 static void put_script(FILE *out, const struct sim_plot *p, size_t bars)
 {
-    fputs("set terminal svg size 480,340 dynamic noenhanced font 'sans-serif,15' "
+    fputs("set terminal svg size 480,360 dynamic noenhanced font 'sans-serif,15' "
           "background '#ffffff' rounded\n"
           "set encoding utf8\nset grid lc rgb '#dddddd'\nset border 3\nset tics nomirror\n"
           "set style fill solid 0.85 border\nset key outside bottom center horizontal\n",
