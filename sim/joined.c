@@ -125,7 +125,7 @@ int sim_joined_add(struct sim_joined *j, const char *path, json_t *point, char *
 
 /* ---- points ---- */
 
-/* A value of params as text; an array with blanks between. For the caller to free. */
+/* A value of params as text, for the caller to free. */
 static char *value_text(const json_t *v)
 {
     char *text = json_is_string(v)
@@ -134,8 +134,16 @@ static char *value_text(const json_t *v)
     return text != NULL ? text : copy_text("");
 }
 
-static bool differs(const struct sim_joined *j, const char *key)
+/* Does a param that differs between documents tell points apart? How often something was run does
+ * not, nor does a list: what was compared within one document is in its runs. */
+static bool differs(const struct sim_joined *j, const char *key, const json_t *value)
 {
+    static const char *const count[] = {"repetitions", "seed", "seeds"};
+    for (size_t i = 0; i < sizeof count / sizeof *count; i++)
+        if (strcmp(key, count[i]) == 0)
+            return false;
+    if (json_is_array(value) || json_is_object(value))
+        return false;
     const json_t *first = json_object_get(json_object_get(j->document[0], "params"), key);
     for (size_t i = 1; i < j->documents; i++)
         if (!json_equal(first, json_object_get(json_object_get(j->document[i], "params"), key)))
@@ -150,7 +158,7 @@ static void point_from_params(const struct sim_joined *j, size_t i, json_t *poin
     json_t *value;
     json_object_foreach(json_object_get(j->document[i], "params"), key, value)
     {
-        if (!differs(j, key))
+        if (!differs(j, key, value))
             continue;
         char *text = value_text(value);
         json_object_set_new(point, key, json_string(text));

@@ -105,7 +105,11 @@ static void print_name(FILE *out, const char *name, enum sim_unit unit, int line
 
 static void print_head(FILE *out, const struct sim_joined *j, const size_t *show, size_t n)
 {
-    for (int line = 0; line < 3; line++) {
+    int line = 1; /* a first line only if a name needs it */
+    for (size_t k = 0; k < n; k++)
+        if (break_of(j->figure[show[k]]) > 0)
+            line = 0;
+    for (; line < 3; line++) {
         for (size_t i = 0; i < j->labels; i++)
             if (!is_same(j, i))
                 fprintf(out, "%-*.*s ", width_of(j, i), LABEL, line == 1 ? j->label[i] : "");
@@ -229,16 +233,16 @@ int sim_joined_want(FILE *out, const struct sim_joined *j, const char *expressio
         if (best == NULL || j->group[g].figure[memory] < best->figure[memory])
             best = &j->group[g];
     }
-    fprintf(out, "\n%s holds at %zu of %zu", expression, meet, asked);
+    fprintf(out, "\n%s holds at %zu of %zu points", expression, meet, asked);
     if (best == NULL) {
-        fprintf(out, ": none of these points meets it\n");
+        fprintf(out, ".\n");
         return 1;
     }
-    fprintf(out, "; with the least memory at");
-    for (size_t i = 0; i < j->labels; i++)
-        fprintf(out, " %s %s,", j->label[i], best->label[i]);
-    fprintf(out, " %s %s %s\n", j->figure[memory],
+    fprintf(out, ";\nwith the least memory (%s %s %s) at", j->figure[memory],
             sim_joined_text(best->figure[memory], j->unit[memory], buffer),
             unit_text(j->unit[memory]));
+    for (size_t i = 0; i < j->labels; i++)
+        fprintf(out, "%s %s %s", i > 0 ? "," : "", j->label[i], best->label[i]);
+    fputc('\n', out);
     return 0;
 }

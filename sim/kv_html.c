@@ -49,7 +49,7 @@ static size_t curve(const hg_histogram *h, double *x, double *y)
 static void latency_plot(struct sim_report *page, const struct kv_runs *runs,
                          const struct kv_summary *s)
 {
-    static const struct sim_tick tick[] = {{1, "0 %"},         {2, "50"},       {10, "90"},
+    static const struct sim_tick tick[] = {{1, "0"},           {2, "50"},       {10, "90"},
                                            {100, "99"},        {1000, "99.9"},  {10000, "99.99"},
                                            {100000, "99.999"}, {1e6, "99.9999"}};
     struct sim_series series[KV_POLICIES_MAX];

@@ -98,7 +98,7 @@ static void print_cycles(FILE *out, const struct replay_result *r)
     print_row(out, p, "marking, ms", "mark_ms", "%.2f", 1);
     print_row(out, p, "assist, CPU ms", "assist_ms", "%.2f", 1);
     print_row(out, p, "cons/mark", "cons_mark", "%.3f", 1);
-    fprintf(out, "assist is %s %% of GC CPU; GOGC %s; cons/mark from: %s\n",
+    fprintf(out, "assist is %s %% of GC CPU; GOGC about %s; cons/mark from: %s\n",
             short_number(assist_share(p), "%.1f", 1, a), short_number(r->gogc, "%.0f", 1, b),
             replay_source_text(main_source(p)));
 }

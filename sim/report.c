@@ -35,6 +35,8 @@ static const char frame_style[] =
     "  white-space: nowrap; }\n"
     ".n { text-align: right; }\n"
     "figure { margin: 0.75rem 0; }\n"
+    "figcaption span { margin-right: 0.9rem; white-space: nowrap; font-size: 0.875rem; }\n"
+    "figcaption i { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.3em; }\n"
     "svg { display: block; width: 100%; max-width: 42rem; height: auto; }\n"
     "</style>\n";
 

@@ -132,16 +132,15 @@ static void put_series(FILE *out, const struct sim_plot *p, size_t k, size_t bar
     } else {
         fprintf(out, "$d%zu using 1:2 with %s", k, style[s->style]);
     }
-    fprintf(out, " lc rgb '%s' title ", colour[k % COLOURS]);
-    quote(out, s->name, false);
+    fprintf(out, " lc rgb '%s'", colour[k % COLOURS]);
 }
 
 static void put_script(FILE *out, const struct sim_plot *p, size_t bars)
 {
-    fputs("set terminal svg size 480,360 dynamic noenhanced font 'sans-serif,15' "
+    fputs("set terminal svg size 480,320 dynamic noenhanced font 'sans-serif,15' "
           "background '#ffffff' rounded\n"
           "set encoding utf8\nset grid lc rgb '#dddddd'\nset border 3\nset tics nomirror\n"
-          "set style fill solid 0.85 border\nset key outside bottom center horizontal\n",
+          "set style fill solid 0.85 border\nunset key\n",
           out);
     put_axes(out, p);
     if (bars > 0 && p->x_ticks > 0)
@@ -157,7 +156,7 @@ static void put_script(FILE *out, const struct sim_plot *p, size_t bars)
         separator = ", ";
     }
     if (p->diagonal)
-        fputs(", x with lines lw 1 dt 2 lc rgb '#666666' notitle", out);
+        fputs(", x with lines lw 1 dt 2 lc rgb '#666666'", out);
     fputs("\n", out);
 }
 
@@ -239,15 +238,32 @@ static char *draw(struct sim_report *r, const char *title, int script)
 
 /* ---- into the page ---- */
 
+/* The key is the page's: it flows with the screen's width, and gnuplot's would take its place from
+ * the plot. */
+static void put_key(struct sim_report *r, const struct sim_plot *p)
+{
+    if (p->n < 2)
+        return;
+    fputs("<figcaption>", r->out);
+    for (size_t k = 0; k < p->n; k++) {
+        if (points_of(p, &p->series[k]) == 0)
+            continue;
+        fprintf(r->out, "<span><i style=\"background: %s\"></i>", colour[k % COLOURS]);
+        sim_report_escape(r->out, p->series[k].name);
+        fputs("</span> ", r->out);
+    }
+    fputs("</figcaption>\n", r->out);
+}
+
 /* Copies the SVG from its element on; identifiers, where they are made and where they are used, get
  * the plot's number. Each plot also gets its title for those who do not see it. */
-static void put_svg(struct sim_report *r, const char *svg, const char *title)
+static void put_svg(struct sim_report *r, const char *svg, const struct sim_plot *p)
 {
     static const char *const before[] = {" id=\"", " id='", "href='#", "href=\"#", "url(#"};
     const char *at = strstr(svg, "<svg");
     size_t count = sizeof before / sizeof *before;
     fputs("<figure>\n<svg role=\"img\" aria-label=\"", r->out);
-    sim_report_escape(r->out, title);
+    sim_report_escape(r->out, p->title);
     fputc('"', r->out);
     for (at += strlen("<svg"); *at != 0;) {
         size_t k = 0;
@@ -260,6 +276,7 @@ static void put_svg(struct sim_report *r, const char *svg, const char *title)
         fprintf(r->out, "%sp%u-", before[k], r->plots);
         at += strlen(before[k]);
     }
+    put_key(r, p);
     fputs("</figure>\n", r->out);
 }
 
@@ -287,7 +304,7 @@ void sim_report_plot(struct sim_report *r, const struct sim_plot *p)
     r->plots++;
     char *svg = draw(r, p->title, fd);
     if (svg != NULL)
-        put_svg(r, svg, p->title);
+        put_svg(r, svg, p);
     free(svg);
     fclose(script);
 }
