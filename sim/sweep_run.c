@@ -67,7 +67,7 @@ static void file_of(const struct running *r, size_t point, const char *end, char
 /* ---- the command of a point ---- */
 
 /* All words of it but the program's; NULL-terminated, and the words added are in one block after
- * it: one free gives all back. */
+ * it: one free gives all back. json NULL: --help is behind them, so that they are only parsed. */
 static char **words_of(const struct running *r, size_t point, const char *json)
 {
     const struct sim_sweep *s = r->sweep;
@@ -85,7 +85,7 @@ static char **words_of(const struct running *r, size_t point, const char *json)
         word[n++] = (char *)(uintptr_t)sim_sweep_value(s, point, i);
         at += length + 1;
     }
-    word[n++] = (char *)(uintptr_t) "--json";
+    word[n++] = (char *)(uintptr_t)(json != NULL ? "--json" : "--help");
     word[n++] = (char *)(uintptr_t)json;
     return word;
 }
@@ -148,11 +148,10 @@ _Noreturn static void become(const struct running *r, char *const *word, const c
     _exit(SIM_FAILED);
 }
 
-static void start(struct running *r, struct child *c)
+/* A child with the point's words; json as in words_of. 0: there is none, and the sweep stops. */
+static pid_t start_child(struct running *r, size_t point, const char *json)
 {
-    char json[160], log[160];
-    size_t point = r->next++;
-    file_of(r, point, "json", json, sizeof json);
+    char log[160];
     file_of(r, point, "log", log, sizeof log);
     char **word = words_of(r, point, json);
     pid_t parent = getpid();
@@ -161,13 +160,20 @@ static void start(struct running *r, struct child *c)
     if (pid == 0)
         become(r, word, log, parent);
     free(word);
-    if (pid < 0) {
-        fprintf(stderr, "hedge-sim %s: no process: %s\n", r->command, strerror(errno));
-        r->status = SIM_FAILED;
-        r->stopped = true;
-        return;
-    }
-    *c = (struct child){pid, point};
+    if (pid > 0)
+        return pid;
+    fprintf(stderr, "hedge-sim %s: no process: %s\n", r->command, strerror(errno));
+    r->status = SIM_FAILED;
+    r->stopped = true;
+    return 0;
+}
+
+static void start(struct running *r, struct child *c)
+{
+    char json[160];
+    size_t point = r->next++;
+    file_of(r, point, "json", json, sizeof json);
+    *c = (struct child){start_child(r, point, json), point};
 }
 
 static void print_point(FILE *out, const struct sim_sweep *s, size_t point)
@@ -273,6 +279,40 @@ static void run_points(struct running *r)
         fputs("\r\033[K", stderr);
 }
 
+/* ---- the options of all points, before any of them runs ---- */
+
+/* Has the command's own parser look at one value of an axis. False: it does not take it. */
+static bool check_value(struct running *r, size_t axis, size_t value)
+{
+    size_t point = value;
+    int status = -1;
+    char log[160];
+    for (size_t i = axis + 1; i < r->sweep->axes; i++)
+        point *= r->sweep->axis[i].n;
+    pid_t pid = start_child(r, point, NULL);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    if (pid > 0 && status != 0)
+        show_log(r, point, false);
+    file_of(r, point, "log", log, sizeof log);
+    unlink(log);
+    return status == 0;
+}
+
+/* A sweep of hours must not end with a value that the command does not take. */
+static bool check_values(struct running *r)
+{
+    for (size_t axis = 0; axis < r->sweep->axes; axis++) {
+        for (size_t value = 0; value < r->sweep->axis[axis].n; value++) {
+            if (check_value(r, axis, value))
+                continue;
+            fprintf(stderr, "hedge-sim %s: expected values that --%s takes, not \"%s\"\n",
+                    r->command, r->sweep->axis[axis].name, r->sweep->axis[axis].value[value]);
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- the whole ---- */
 
 /* Joins what was made, prints, writes. */
@@ -326,13 +366,16 @@ int sim_sweep_run(const struct sim_sweep *s, int argc, char **argv, int parallel
     struct running r = {.sweep = s, .argc = argc, .argv = argv, .command = command_of(argv)};
     const char *temporary = getenv("TMPDIR");
     r.points = sim_sweep_points(s);
-    if (s->emit_jobs)
-        return emit_jobs(&r);
     snprintf(r.folder, sizeof r.folder, "%.90s/hedge-sweep-XXXXXX",
              temporary != NULL && temporary[0] == '/' ? temporary : "/tmp");
     if (mkdtemp(r.folder) == NULL) {
         fprintf(stderr, "%s: no folder \"%s\": %s\n", argv[0], r.folder, strerror(errno));
         return SIM_FAILED;
+    }
+    bool valid = check_values(&r);
+    if (!valid || s->emit_jobs) {
+        rmdir(r.folder);
+        return valid ? emit_jobs(&r) : SIM_USAGE;
     }
     sim_machine_read(&machine);
     r.slots = parallel > 0 ? parallel : machine.cpus > 0 ? machine.cpus : 1;

@@ -105,6 +105,10 @@ expect 2 kv --sweep gogc=50,60 --series s.csv
 has err 'series: expected without a sweep'
 expect 2 kv --sweep nosuch=1,2
 has err 'nosuch'
+expect 2 kv --sweep gogc=50,none
+has err 'gogc: expected a whole number'
+expect 2 kv --limit 512MiB,1Zib
+has err 'limit: expected bytes'
 expect 2 kv --sweep gogc=1:2
 has err 'expected'
 expect 2 kv --want 'p99<=5ms'
