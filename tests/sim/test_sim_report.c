@@ -3,9 +3,12 @@
  * `check_page` is a small XML parser of its own: tags that match, attributes that are quoted,
  * identifiers that are one element's, references that are known, no request.
  */
+#include "sim/joined.h"
+#include "sim/kv.h"
 #include "sim/replay.h"
 #include "sim/report.h"
 #include <criterion/criterion.h>
+#include <hedge/histogram.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,6 +274,92 @@ Test(sim_report, replay, .init = setup, .fini = teardown)
     for (size_t i = 0; i < 3; i++)
         replay_result_free(&result[i]);
     sim_trace_free(&replay.trace);
+}
+
+/* ---- kv's page, and that of joined results ---- */
+
+static struct kv_result made_run(const char *policy, int repetition)
+{
+    struct kv_result r;
+    memset(&r, 0, sizeof r);
+    snprintf(r.policy, sizeof r.policy, "%s", policy);
+    r.gc = strcmp(policy, "off") != 0;
+    r.repetition = repetition;
+    for (int m = 0; m < KV_METRICS; m++)
+        r.metric[m] = 1000 * (m + repetition);
+    r.blame[1] = (struct kv_blame){.requests = 10, .ns = {1, 2, 3, 4, 5, 6, 7, 8}};
+    for (int i = 0; i < 300; i++) {
+        double bucket[KV_HIST_COLUMNS] = {(double)hg_histogram_bucket(1000 * (i + 1)), 300 - i};
+        double row[KV_SERIES_COLUMNS] = {i / 10.0, 1e4,
+                                         5e5,      1e6,
+                                         2e6,      1e8 + 1e6 * (i % 20),
+                                         2e8,      r.gc ? 1.5e8 : (double)INT64_MAX,
+                                         3e8,      0};
+        kv_table_row(&r.histogram, KV_HIST_COLUMNS, bucket);
+        kv_table_row(&r.series, KV_SERIES_COLUMNS, row);
+    }
+    return r;
+}
+
+Test(sim_report, kv, .init = setup, .fini = teardown)
+{
+    static const char *const policy[] = {"mean:2", "max:5", "off"};
+    struct kv_result run[6];
+    struct kv_runs runs = {run, 6, "the floor was left out once: 5 < 6 & more"};
+    struct sim_machine machine = {.cpus = 2, .cpu = "a <CPU>", .kernel = "Linux"};
+    static struct kv_options opt;
+    if (!can_draw())
+        return;
+    opt = (struct kv_options){
+        .conns = 10, .rate = 1000, .keys = 5, .report = path, .repetitions = 2, .policies = 3};
+    for (int i = 0; i < 6; i++)
+        run[i] = made_run(policy[i % 3], i / 3 + 1);
+    cr_assert_eq(kv_html_write(&opt, &machine, &runs, why, sizeof why), 0, "%s", why);
+    size_t length, plots = 0;
+    char *text = page(&length);
+    check_page(text);
+    for (const char *at = text; (at = strstr(at, "<figure>")) != NULL; at++)
+        plots++;
+    cr_assert_eq(plots, 5, "latency, two heaps, assist, blame: %zu", plots);
+    static const char *const part[] = {
+        "5 &lt; 6 &amp; more",           "a &lt;CPU&gt;",  "99.9",
+        "Heap, trigger and goal: max:5", "run-queue wait", "p99 of max:5 is"};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        cr_assert_not_null(strstr(text, part[i]), "%s", part[i]);
+    free(text);
+    for (int i = 0; i < 6; i++)
+        kv_result_free(&run[i]);
+}
+
+Test(sim_report, joined, .init = setup, .fini = teardown)
+{
+    struct sim_joined j;
+    char json[128];
+    if (!can_draw())
+        return;
+    sim_joined_init(&j);
+    for (int i = 0; i < 4; i++) {
+        snprintf(json, sizeof json, "%s/in.json", folder);
+        FILE *out = fopen(json, "w");
+        fprintf(out,
+                "{\"program\": \"hedge-sim scale\", \"params\": {\"vcpus\": \"%s\"}, \"runs\": ["
+                "{\"policy\": \"max:5\", \"latency_ns\": {\"p50\": %d, \"p99\": 1e7}},"
+                "{\"policy\": \"<pi>\", \"latency_ns\": {\"p50\": 5, \"p99\": null}}]}",
+                (const char *[]){"30", "60", "2", "16"}[i], i * 1000);
+        fclose(out);
+        cr_assert_eq(sim_joined_add(&j, json, NULL, why, sizeof why), 0, "%s", why);
+        unlink(json);
+    }
+    sim_joined_finish(&j);
+    cr_assert_eq(sim_joined_write_report(&j, path, why, sizeof why), 0, "%s", why);
+    sim_joined_free(&j);
+    size_t length;
+    char *text = page(&length);
+    check_page(text);
+    cr_assert_not_null(strstr(text, "Over vcpus"));
+    cr_assert_not_null(strstr(text, "&lt;pi&gt;"));
+    cr_assert_not_null(strstr(text, "p99, ms"));
+    free(text);
 }
 
 /* Without gnuplot there is a message before the run, and one after it; the page that was there
