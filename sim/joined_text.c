@@ -11,9 +11,20 @@
 
 /* The figures of kv, scale and pacer that answer most questions; others are in JSON and CSV. */
 static const char *const telling[] = {
-    "p50",          "p99",       "p999",          "assist_cycles_share",  "assist_share",
-    "gc_cpu_share", "peak_heap", "overshoot_p99", "extra_cycles_per_gib", "peak_over_goal",
-    "max_rss",      "cycles",    "achieved_rate", "cycles_to_release",
+    "p50",
+    "p99",
+    "p999",
+    "assist_cycles_share",
+    "assist_share",
+    "max_rss",
+    "gc_cpu_share",
+    "peak_heap",
+    "overshoot_p99",
+    "extra_cycles_per_gib",
+    "peak_over_goal",
+    "cycles_to_release",
+    "cycles",
+    "achieved_rate",
 };
 
 size_t sim_joined_shown(const struct sim_joined *j, size_t *show, size_t most)

@@ -4,8 +4,8 @@
  * measured; before a cycle its plan is looked at:
  *
  *   late    its estimate of c is below the one that the cycle then measures
- *   short   its runway, with all the bounds of pacer/trigger.c, is shorter than c W (1 - u) / u,
- *           what the program allocates while a quarter of the CPUs marks W
+ *   short   goal - trigger, its runway with all the bounds of pacer/trigger.c, is shorter than
+ *           c W (1 - u) / u, what the program allocates while a quarter of the CPUs marks W
  *
  * This is a what-if with the recorded c and W: another trigger would have moved both a little, so
  * the figures compare policies and do not foretell a program. Forced cycles are left out: nobody
@@ -110,7 +110,7 @@ static void judge_runway(struct tally *t, const struct sim_trace_cycle *c,
                          const struct hg_pacer *pacer)
 {
     double needed = c->cons_mark * sim_trace_work(c) * (1 - HG_PACER_U) / HG_PACER_U;
-    double planned = (double)pacer->plan.runway;
+    double planned = (double)(pacer->plan.goal - pacer->plan.trigger);
     double distance = (double)(pacer->plan.goal - pacer->last.marked);
     if (isnan(c->live) || distance <= 0)
         return;
@@ -119,7 +119,7 @@ static void judge_runway(struct tally *t, const struct sim_trace_cycle *c,
         t->missed++;
         t->worst = fmax(t->worst, planned > 0 ? needed / planned - 1 : INFINITY);
     } else {
-        t->unused += fmax(fmin(planned, distance) - needed, 0) / distance;
+        t->unused += (planned - needed) / distance;
     }
 }
 

@@ -101,28 +101,41 @@ static bool follows(const struct sim_trace_process *p, const struct sim_trace_cy
     return true;
 }
 
+/* Among the processes without a name, the one that the line follows with the fewest missing, the
+ * latest first; t->processes: none. A first cycle is nobody's second. */
+static size_t nearest_unnamed(const struct sim_trace *t, size_t group,
+                              const struct sim_trace_cycle *c, uint64_t *fewest)
+{
+    size_t best = t->processes;
+    uint64_t missing;
+    *fewest = GAP + 1;
+    for (size_t i = t->processes; i-- > 0 && *fewest > 0;) {
+        const struct sim_trace_process *p = &t->process[i];
+        if (p->group != group || (c->number == 1 && p->last_number > 0))
+            continue;
+        if (follows(p, c, &missing) && missing < *fewest) {
+            best = i;
+            *fewest = missing;
+        }
+    }
+    return best;
+}
+
 /* The process of a gctrace line; a new one if it continues none. */
 static struct sim_trace_process *process_of(struct sim_trace *t, size_t group,
                                             const struct sim_trace_cycle *c)
 {
-    bool named = t->group[group].name[0] != 0;
+    const struct sim_trace_group *g = &t->group[group];
     size_t best = t->processes;
-    uint64_t fewest = named ? UINT64_MAX : GAP + 1, missing;
-    for (size_t i = t->processes; i-- > 0;) {
-        if (t->process[i].group != group)
-            continue;
-        if (follows(&t->process[i], c, &missing) && missing < fewest &&
-            (c->number > 1 || t->process[i].last_number == 0)) {
-            best = i;
-            fewest = missing;
-        }
-        if (named) /* its last start only */
-            break;
-    }
+    uint64_t missing = 0;
+    if (g->name[0] == 0)
+        best = nearest_unnamed(t, group, c, &missing);
+    else if (g->starts > 0 && follows(&t->process[g->current], c, &missing))
+        best = g->current;
     if (best == t->processes)
         best = start_process(t, group);
     else
-        t->process[best].missing += (size_t)fewest;
+        t->process[best].missing += (size_t)missing;
     t->group[group].current = best;
     t->process[best].last_number = c->number;
     t->process[best].last_at_s = c->at_s;

@@ -96,6 +96,24 @@ Test(sim_replay, averages_sit_on_the_edge)
     unload();
 }
 
+/* A runway ends at the live heap. Where the program allocates more than that while a quarter of the
+ * CPUs marks, every policy is short; where it does not, who expects more is short less often, and
+ * pays with runway that is not used. */
+Test(sim_replay, runways)
+{
+    load("go1.19.log", NAN);
+    cr_assert_float_eq(verdict(&result[0], "max:5")->short_share, 1, 0);
+    unload();
+    load("hedge.log", NAN);
+    const struct replay_verdict *mean = verdict(&result[0], "mean:2");
+    const struct replay_verdict *max = verdict(&result[0], "max:5");
+    cr_assert(mean->short_share > 0.4 && mean->short_share < 0.8, "%g", mean->short_share);
+    cr_assert_lt(max->short_share, mean->short_share);
+    cr_assert_gt(max->unused, mean->unused);
+    cr_assert_lt(max->unused, 0.3);
+    unload();
+}
+
 Test(sim_replay, gctrace_alone_needs_an_assumption)
 {
     load("gctrace-only.log", NAN);
