@@ -135,8 +135,9 @@ void sim_joined_print(FILE *out, const struct sim_joined *j)
     size_t show[8], most;
     char buffer[32];
     int used = 0;
-    fprintf(out, "%s: %zu runs of %zu result%s%s\n", j->program, j->rows, j->documents,
-            j->documents == 1 ? "" : "s", j->interrupted ? "; not all points were made" : "");
+    fprintf(out, "%s: %zu run%s of %zu result%s%s\n", j->program, j->rows, j->rows == 1 ? "" : "s",
+            j->documents, j->documents == 1 ? "" : "s",
+            j->interrupted ? "; not all points were made" : "");
     for (size_t i = 0; i < j->labels; i++) {
         if (is_same(j, i))
             fprintf(out, "%s %.60s everywhere\n", j->label[i], j->group[0].label[i]);

@@ -107,7 +107,8 @@ static void heap_sizes(struct cursor *c, struct sim_trace_cycle *out)
     literal(c, "->");
     out->live = mib(c, "live heap, MB");
     literal(c, " MB, ");
-    out->goal = mib(c, "goal, MB");
+    double goal = mib(c, "goal, MB");
+    out->goal = goal > 0 ? goal : (double)NAN; /* hedge prints 0 for none */
     literal(c, " MB goal, ");
 }
 

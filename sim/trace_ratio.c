@@ -50,7 +50,7 @@ void sim_trace_ratio(struct sim_trace_cycle *c)
 {
     if (c->source == SIM_TRACE_PRINTED || !(sim_trace_work(c) > 0))
         return;
-    bool times = isfinite(c->wall_ns) && isfinite(gc_ns(c)) && c->procs * c->wall_ns > 0;
+    bool times = isfinite(c->wall_ns) && gc_ns(c) > 0 && c->procs * c->wall_ns > 0;
     double ratio = times ? by_times(c) : by_share(c);
     if (!isfinite(ratio))
         return;

@@ -308,10 +308,10 @@ const struct sim_trace_process *sim_trace_find(const struct sim_trace *t, const 
         const struct sim_trace_process *p = &t->process[i];
         char pid[32];
         pid_of(p->name, pid, sizeof pid);
-        bool plain = p->name[0] == '#' && strcmp(p->name + 1, wanted) == 0;
-        if (strcmp(p->name, wanted) == 0 || plain)
+        bool plain = wanted != NULL && p->name[0] == '#' && strcmp(p->name + 1, wanted) == 0;
+        if (plain || (wanted != NULL && strcmp(p->name, wanted) == 0))
             return p;
-        if (strcmp(pid, wanted) == 0 || strstr(p->name, wanted) != NULL) {
+        if (wanted == NULL || strcmp(pid, wanted) == 0 || strstr(p->name, wanted) != NULL) {
             part = p;
             parts++;
         }

@@ -98,7 +98,7 @@ int sim_trace_read_path(struct sim_trace *t, const char *path, bool lenient, cha
 int sim_trace_finish(struct sim_trace *t, char *why, size_t room);
 
 /* The process that `wanted` names: its whole name, its pid, or a part of its name that no other one
- * has. NULL: none or several, and `why` lists them. */
+ * has; wanted NULL: the only one. Returns NULL for none or several, and `why` lists them. */
 const struct sim_trace_process *sim_trace_find(const struct sim_trace *t, const char *wanted,
                                                char *why, size_t room);
 

@@ -118,9 +118,9 @@ has err 'want: expected with a sweep'
 # ---- jobs and merge ----
 # shellcheck disable=SC2086
 "$sim" kv $small --policy max:5 --seed 7 --sweep gogc=50:150:100 --emit-jobs --json "a job.json" \
-    >jobs || fault "--emit-jobs: status $?"
-[ "$(wc -l <jobs)" = 2 ] || fault "expected two jobs: $(cat jobs)"
-sh -e ./jobs >/dev/null || fault "a job failed"
+    >jobs.txt || fault "--emit-jobs: status $?"
+[ "$(wc -l <jobs.txt)" = 2 ] || fault "expected two jobs: $(cat jobs.txt)"
+sh -e ./jobs.txt >/dev/null || fault "a job failed"
 expect 0 merge "a job-0001.json" "a job-0002.json" --json m.json --csv m.csv
 has out '2 runs of 2 results'
 has out '^150 '

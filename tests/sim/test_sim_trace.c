@@ -200,6 +200,8 @@ Test(sim_trace, go_file)
      * 44 ms. */
     cr_assert_float_eq(p->cycle[35].cons_mark, 9900903.0 * 44 / (12 * 2156400.0), 1e-6);
     cr_assert_float_eq(sim_trace_gogc(p), 100, 5);
+    cr_assert_eq(sim_trace_find(&t, NULL, why, sizeof why), p);
+    cr_assert_eq(sim_trace_find(&t, "1", why, sizeof why), p);
     sim_trace_free(&t);
 }
 
@@ -245,6 +247,7 @@ Test(sim_trace, processes_are_told_apart)
     cr_assert_null(sim_trace_find(&t, "api", why, sizeof why), "there are two");
     cr_assert_not_null(strstr(why, "api[5120]"));
     cr_assert_null(sim_trace_find(&t, "99", why, sizeof why));
+    cr_assert_null(sim_trace_find(&t, NULL, why, sizeof why), "there are three");
     sim_trace_free(&t);
 }
 
