@@ -37,7 +37,7 @@ static const char frame_style[] =
     "figure { margin: 0.75rem 0; }\n"
     "figcaption span { margin-right: 0.9rem; white-space: nowrap; font-size: 0.875rem; }\n"
     "figcaption i { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.3em; }\n"
-    "svg { display: block; width: 100%; max-width: 42rem; height: auto; }\n"
+    "svg { display: block; width: 100%; max-width: 34rem; height: auto; }\n"
     "</style>\n";
 
 size_t sim_report_character(const char *s)
