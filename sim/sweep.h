@@ -4,8 +4,8 @@
  * its results as JSON in a folder of its own; the parent joins those (joined.h). So a command needs
  * no more for it than three calls:
  *
- *   - its options hold a struct sim_sweep, given to sim_sweep_argp as an argp child (child_inputs at
- *     ARGP_KEY_INIT), which parses --sweep, --want and --emit-jobs;
+ *   - its options hold a struct sim_sweep, given to sim_sweep_argp as an argp child (child_inputs
+ *     at ARGP_KEY_INIT), which parses --sweep, --want and --emit-jobs;
  *   - its parser passes its output files on with sim_sweep_output, and options that mean nothing
  *     over many points with sim_sweep_refuse;
  *   - after parsing: if (sim_sweep_asked(s)) return sim_sweep_run(s, argc, argv, parallel).
