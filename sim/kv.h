@@ -7,7 +7,7 @@
  *   kv_run.c       the child: one measured run in this process (kv_live.h: its live state)
  *   kv_result.c    what a run leaves behind, from its counters; kv_json.c: as JSON
  *   kv_summary.c   medians, comparisons, checks over all runs
- *   kv_report.c    as text; kv_files.c: as files
+ *   kv_report.c    as text; kv_files.c: as files; kv_html.c: as a page
  *
  * A run's figures are an array indexed by enum kv_metric; one table (kv_metric.c) gives each its
  * name in JSON, in CSV and in --fail-if, so that none of these can lack a figure that another one
@@ -16,6 +16,7 @@
 #ifndef HG_SIM_KV_H
 #define HG_SIM_KV_H
 #include "sim/machine.h"
+#include "sim/sweep.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -43,6 +44,7 @@ struct kv_options {
     int depth;         /* stack frames of 16 pointers under each parked task */
     double burst_us;   /* arrivals are put off to the next multiple; 0: they come as they come */
     int gogc;          /* -1: off */
+    int64_t limit;     /* memory, bytes; INT64_MAX: none */
     int procs;         /* -1: as the runtime chooses */
     double duration_s, warmup_s;
     int repetitions;
@@ -50,9 +52,10 @@ struct kv_options {
     struct kv_policy policy[KV_POLICIES_MAX];
     int policies;
     /* File names, hgrm: a folder; NULL: not wanted. */
-    const char *json, *csv, *slowest, *series, *cycles, *hgrm;
+    const char *json, *csv, *slowest, *series, *cycles, *hgrm, *report;
     const char *fail_if[KV_CHECKS_MAX];
     int checks;
+    struct sim_sweep sweep; /* asked for: this is not one comparison but many */
 };
 
 /* Fills opt from the command line and, for what it leaves open, the environment (GOGC, GOMAXPROCS).
@@ -255,6 +258,9 @@ int kv_json_document(FILE *out, const struct kv_options *opt, const struct sim_m
  * how many. */
 int kv_files_write(const struct kv_options *opt, const struct sim_machine *m,
                    const struct kv_runs *runs);
+/* Writes the page that --report asks for (kv_html.c). 0, or -1: `why` says what went wrong. */
+int kv_html_write(const struct kv_options *opt, const struct sim_machine *m,
+                  const struct kv_runs *runs, char *why, size_t room);
 /* The name of a run's .hgrm file in its folder: "max-5.1.hgrm". */
 void kv_hgrm_name(const struct kv_result *r, char *buffer, size_t room);
 

@@ -200,6 +200,8 @@ static json_t *params_json(const struct kv_options *o, const struct kv_runs *run
                           "garbage_nodes", o->garbage_nodes, "entry_nodes", KV_ENTRY_NODES, "depth",
                           o->depth, "burst_us", number(o->burst_us, false));
     json_object_set_new(j, "gogc", json_integer(o->gogc));
+    json_object_set_new(j, "limit_bytes",
+                        o->limit == INT64_MAX ? json_null() : json_integer(o->limit));
     json_object_set_new(j, "procs", number(procs, true));
     json_object_set_new(j, "duration_s", number(o->duration_s, false));
     json_object_set_new(j, "warmup_s", number(o->warmup_s, false));

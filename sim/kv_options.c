@@ -8,6 +8,7 @@
 #include "pacer/pacer.h"
 #include "sim/kv.h"
 #include "sim/outfile.h"
+#include "sim/report.h"
 #include "sim/sim.h"
 #include <argp.h>
 #include <errno.h>
@@ -29,6 +30,7 @@ enum {
     KEY_BURST,
     KEY_POLICY,
     KEY_GOGC,
+    KEY_LIMIT,
     KEY_PROCS,
     KEY_DURATION,
     KEY_WARMUP,
@@ -40,7 +42,8 @@ enum {
     KEY_SERIES,
     KEY_CYCLES,
     KEY_HGRM,
-    KEY_FAIL_IF
+    KEY_FAIL_IF,
+    KEY_REPORT
 };
 
 static const struct argp_option options[] = {
@@ -58,8 +61,13 @@ static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "The runtime:", 2},
     {"policy", KEY_POLICY, "LIST", 0,
      "Pacing policies to compare, and off: the floor (mean:2,pi,max:5,off)", 2},
-    {"gogc", KEY_GOGC, "N|off", 0,
-     "Heap growth in per cent between cycles ($GOGC, else 100); off: only the floor", 2},
+    {"gogc", KEY_GOGC, "LIST", 0,
+     "Heap growth in per cent between cycles ($GOGC, else 100); off: only the floor; several: a "
+     "sweep",
+     2},
+    {"limit", KEY_LIMIT, "LIST", 0,
+     "Memory limit with B, KiB, MiB, GiB or TiB, or off ($GOMEMLIMIT, else off); several: a sweep",
+     2},
     {"procs", KEY_PROCS, "N", 0, "Tasks that run at once ($GOMAXPROCS, else the CPUs)", 2},
     {NULL, 0, NULL, 0, "Measuring:", 3},
     {"duration", KEY_DURATION, "S", 0, "Seconds measured in each run (30)", 3},
@@ -79,6 +87,7 @@ static const struct argp_option options[] = {
     {"cycles", KEY_CYCLES, "FILE", 0, "CSV: one line per collection", 4},
     {"hgrm", KEY_HGRM, "DIR", 0,
      "A folder for each run's latency percentiles (HdrHistogram's format)", 4},
+    {"report", KEY_REPORT, "FILE.html", 0, "One page with plots (needs gnuplot)", 4},
     {0}};
 
 static const char before[] =
@@ -91,6 +100,8 @@ static const char before[] =
     "  hedge-sim kv\n"
     "  hedge-sim kv --policy max:5,off --duration 5 --repetitions 1\n"
     "  hedge-sim kv --conns 512 --rate 60000 --procs 1 --json kv.json\n"
+    "  hedge-sim kv --gogc 50,100,200,400 --policy max:5 --want 'p99<=5ms'\n"
+    "  hedge-sim kv --sweep rate=20000:100000:20000 --report rates.html\n"
     "  hedge-sim kv --fail-if 'p99 > 1.5*off.p99' --fail-if 'hold_p999 > 200us'\n\n"
     "Checks use the figures' names in the CSV (times in ns; units ns us ms s KiB MiB GiB % may "
     "follow a number), arithmetic, comparisons, && and ||; POLICY.FIGURE is another policy's.\n\n"
@@ -166,6 +177,14 @@ static const char *folder_name(struct argp_state *state, const char *option, con
     return path;
 }
 
+static const char *report_name(struct argp_state *state, const char *path)
+{
+    char why[200];
+    if (sim_report_possible(why, sizeof why) != 0)
+        argp_error(state, "--report: %s", why);
+    return file_name(state, "report", path);
+}
+
 static uint64_t parse_seed(struct argp_state *state, const char *text)
 {
     char *end;
@@ -214,26 +233,62 @@ static error_t parse_load(int key, char *arg, struct argp_state *state, struct k
     return 0;
 }
 
+/* Bytes with a unit, as GOMEMLIMIT takes them; INT64_MAX for off. */
+static int64_t parse_limit(struct argp_state *state, const char *text)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } unit[] = {{"", 1},
+                {"B", 1},
+                {"KiB", 1024},
+                {"MiB", 1048576},
+                {"GiB", 1073741824},
+                {"TiB", 1099511627776}};
+    char *end = NULL;
+    if (strcmp(text, "off") == 0)
+        return INT64_MAX;
+    double v = *text >= '0' && *text <= '9' ? strtod(text, &end) : -1;
+    for (size_t i = 0; end != NULL && i < sizeof unit / sizeof *unit; i++)
+        if (strcmp(end, unit[i].name) == 0 && v * unit[i].bytes >= 1 && v * unit[i].bytes <= 1e18)
+            return (int64_t)(v * unit[i].bytes);
+    argp_error(state,
+               "--limit: expected bytes from 1 to 1e18, with B, KiB, MiB, GiB or TiB, or off, not "
+               "\"%s\"",
+               text);
+    return INT64_MAX;
+}
+
 static error_t parse_files(int key, char *arg, struct argp_state *state, struct kv_options *o)
 {
     switch (key) {
     case KEY_JSON:
         o->json = file_name(state, "json", arg);
+        sim_sweep_output(&o->sweep, state, "json", arg);
         break;
     case KEY_CSV:
         o->csv = file_name(state, "csv", arg);
+        sim_sweep_output(&o->sweep, state, "csv", arg);
         break;
     case KEY_SLOWEST:
         o->slowest = file_name(state, "slowest", arg);
+        sim_sweep_refuse(&o->sweep, "slowest");
         break;
     case KEY_SERIES:
         o->series = file_name(state, "series", arg);
+        sim_sweep_refuse(&o->sweep, "series");
         break;
     case KEY_CYCLES:
         o->cycles = file_name(state, "cycles", arg);
+        sim_sweep_refuse(&o->sweep, "cycles");
         break;
     case KEY_HGRM:
         o->hgrm = folder_name(state, "hgrm", arg);
+        sim_sweep_refuse(&o->sweep, "hgrm");
+        break;
+    case KEY_REPORT:
+        o->report = report_name(state, arg);
+        sim_sweep_output(&o->sweep, state, "report", arg);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -265,7 +320,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         parse_policies(state, o, arg);
         return 0;
     case KEY_GOGC:
-        o->gogc = strcmp(arg, "off") == 0 ? -1 : whole(state, "gogc", arg, 0, 1e6);
+        if (!sim_sweep_list(&o->sweep, state, "gogc", arg))
+            o->gogc = strcmp(arg, "off") == 0 ? -1 : whole(state, "gogc", arg, 0, 1e6);
+        return 0;
+    case KEY_LIMIT:
+        if (!sim_sweep_list(&o->sweep, state, "limit", arg))
+            o->limit = parse_limit(state, arg);
+        return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->sweep;
         return 0;
     case KEY_PROCS:
         o->procs = whole(state, "procs", arg, 1, 1024);
@@ -299,7 +362,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 void kv_options_parse(struct kv_options *opt, int argc, char **argv)
 {
-    static const struct argp argp = {options, parse_option, NULL, before, NULL, NULL, NULL};
+    static const struct argp_child children[] = {{&sim_sweep_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {options, parse_option, NULL, before, children, NULL, NULL};
     hg_options env;
     char why[1024];
     hg_options_init(&env, sizeof env);
@@ -313,6 +377,7 @@ void kv_options_parse(struct kv_options *opt, int argc, char **argv)
                                .garbage_nodes = 12,
                                .depth = 8,
                                .gogc = env.gc_percent,
+                               .limit = env.memory_limit,
                                .procs = env.procs,
                                .duration_s = 30,
                                .warmup_s = 5,

@@ -10,6 +10,8 @@
 
 static const struct sim_command commands[] = {
     {"kv", "a live key-value load on tasks: latency under pacing policies", sim_kv},
+    {"replay", "recorded gctrace and gcpacertrace lines, fed to pacing policies", sim_replay},
+    {"merge", "joins results that were made apart", sim_merge},
     {"env", "every environment variable, its value and meaning", sim_env},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
