@@ -77,7 +77,7 @@ static void check_recorded(const char *name, double within, size_t forced_at_sta
 Test(sim_replay, estimates_are_the_recorded_ones)
 {
     check_recorded("hedge.log", 2e-3, 1);
-    check_recorded("kubectl-go1.23.log", 1e-4, 0);
+    check_recorded("kubectl-max5.log", 1e-4, 0);
 }
 
 /* The finding that the project rests on, in a recorded program: an average is too low for about
@@ -131,7 +131,7 @@ Test(sim_replay, gctrace_alone_needs_an_assumption)
 Test(sim_replay, text_fits_80_columns)
 {
     static const char *const name[] = {"go1.19.log", "journald.log", "gctrace-only.log",
-                                       "kubectl-go1.23.log"};
+                                       "kubectl-max5.log"};
     for (size_t i = 0; i < 4; i++) {
         char *text, *rest, *line;
         size_t length;
