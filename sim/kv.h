@@ -250,6 +250,8 @@ int kv_check_syntax(const struct kv_options *opt, const char *expression, char *
 /* skipped: as in struct kv_runs. */
 void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_machine *m,
                       const char *skipped);
+/* Above the lines of kv_report_run. */
+void kv_report_runs_heading(FILE *out);
 void kv_report_run(FILE *out, const struct kv_options *opt, const struct kv_result *r);
 void kv_report_table(FILE *out, const struct kv_summary *s);
 void kv_report_comparison(FILE *out, const struct kv_runs *runs, const struct kv_summary *s);

@@ -1,0 +1,145 @@
+/* scale_machine.c: what a simulated machine costs (scale.h): the built-in one, and profiles as JSON
+ * files. One table names each figure and its range, so that reading, writing and checking cannot
+ * differ. */
+#include "sim/scale.h"
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+const double scale_quantile_at[SCALE_QUANTILES] = {0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1};
+
+static const struct figure {
+    const char *name;
+    size_t at;
+    double low, high;
+} figures[] = {
+#define FIGURE(field, low, high) {#field, offsetof(struct scale_machine, field), low, high}
+    FIGURE(fixed_ns, 1, 1e9),          FIGURE(cold_ns, 0, 1e9),
+    FIGURE(byte_ns, 0, 1e6),           FIGURE(fresh_ns, 0, 1e6),
+    FIGURE(mark_rate, 1e-6, 1e6),      FIGURE(stack_ns, 1, 1e9),
+    FIGURE(stack_bytes, 1, 1e9),       FIGURE(sweep_ns, 0, 1e3),
+    FIGURE(handshake_ns, 0, 1e9),      FIGURE(alloc_factor, 1, 100),
+    FIGURE(conn_scan_bytes, 0, 1e9),
+};
+#define FIGURES (sizeof figures / sizeof *figures)
+
+static double *figure_of(struct scale_machine *m, size_t i)
+{
+    return (double *)((char *)m + figures[i].at);
+}
+
+/* Measured with --calibrate. */
+void scale_machine_builtin(struct scale_machine *m)
+{
+    *m = (struct scale_machine){
+        .name = "2 x AMD EPYC (Milan) at 2.45 GHz, KVM, Linux 6.1",
+        .fixed_ns = 3000,
+        .cold_ns = 1500,
+        .byte_ns = 0.4,
+        .fresh_ns = 1.0,
+        .mark_rate = 0.9,
+        .stack_ns = 2000,
+        .stack_bytes = 2552,
+        .sweep_ns = 0.01,
+        .handshake_ns = 300,
+        .alloc_factor = 1,
+        .conn_scan_bytes = 1000,
+        .work = {0.7, 0.8, 0.9, 0.97, 1.05, 1.2, 1.8, 4, 20},
+        .wake = {3000, 5000, 6000, 8000, 12000, 20000, 60000, 100000, 300000},
+    };
+}
+
+static int quantiles_check(const char *name, const double *q, char *why, size_t room)
+{
+    for (int i = 0; i < SCALE_QUANTILES; i++) {
+        if (q[i] >= 0 && q[i] <= 1e12 && (i == 0 || q[i] >= q[i - 1]))
+            continue;
+        snprintf(why, room, "%s: expected %d numbers from 0 on that never fall", name,
+                 SCALE_QUANTILES);
+        return -1;
+    }
+    return 0;
+}
+
+int scale_machine_check(const struct scale_machine *m, char *why, size_t room)
+{
+    struct scale_machine copy = *m;
+    for (size_t i = 0; i < FIGURES; i++) {
+        double v = *figure_of(&copy, i);
+        if (v >= figures[i].low && v <= figures[i].high)
+            continue;
+        snprintf(why, room, "%s: expected a number from %g to %g, not %g", figures[i].name,
+                 figures[i].low, figures[i].high, v);
+        return -1;
+    }
+    return quantiles_check("work", m->work, why, room) != 0
+               ? -1
+               : quantiles_check("wake_ns", m->wake, why, room);
+}
+
+static void quantiles_read(const json_t *list, double *q)
+{
+    for (size_t i = 0; i < SCALE_QUANTILES; i++) {
+        const json_t *v = json_array_get(list, i);
+        q[i] = json_is_number(v) && json_array_size(list) == SCALE_QUANTILES
+                   ? json_number_value(v)
+                   : (double)NAN;
+    }
+}
+
+static int machine_from(const json_t *j, struct scale_machine *m, char *why, size_t room)
+{
+    const json_t *name = json_object_get(j, "machine");
+    memset(m, 0, sizeof *m);
+    if (!json_is_string(name)) {
+        snprintf(why, room, "machine: expected a name");
+        return -1;
+    }
+    snprintf(m->name, sizeof m->name, "%s", json_string_value(name));
+    for (size_t i = 0; i < FIGURES; i++) {
+        const json_t *v = json_object_get(j, figures[i].name);
+        *figure_of(m, i) = json_is_number(v) ? json_number_value(v) : (double)NAN;
+    }
+    quantiles_read(json_object_get(j, "work"), m->work);
+    quantiles_read(json_object_get(j, "wake_ns"), m->wake);
+    return scale_machine_check(m, why, room);
+}
+
+int scale_machine_read(const char *path, struct scale_machine *m, char *why, size_t room)
+{
+    json_error_t error;
+    json_t *j = json_load_file(path, 0, &error);
+    if (j == NULL) {
+        if (error.line > 0)
+            snprintf(why, room, "line %d: %s", error.line, error.text);
+        else
+            snprintf(why, room, "%s", error.text);
+        return -1;
+    }
+    int err = machine_from(j, m, why, room);
+    json_decref(j);
+    return err;
+}
+
+static json_t *quantiles_json(const double *q)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < SCALE_QUANTILES; i++)
+        json_array_append_new(list, json_real(q[i]));
+    return list;
+}
+
+int scale_machine_write(FILE *out, const struct scale_machine *m)
+{
+    struct scale_machine copy = *m;
+    json_t *j = json_pack("{s:s}", "machine", m->name);
+    for (size_t i = 0; i < FIGURES; i++)
+        json_object_set_new(j, figures[i].name, json_real(*figure_of(&copy, i)));
+    json_object_set_new(j, "quantiles_at", quantiles_json(scale_quantile_at));
+    json_object_set_new(j, "work", quantiles_json(m->work));
+    json_object_set_new(j, "wake_ns", quantiles_json(m->wake));
+    int err = json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) != 0 ||
+              fputc('\n', out) == EOF;
+    json_decref(j);
+    return err ? -1 : 0;
+}
