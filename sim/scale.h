@@ -35,6 +35,7 @@ struct scale_machine {
     double handshake_ns;    /* a callback of a proc */
     double alloc_factor;    /* bytes that the heap gives per byte asked for */
     double conn_scan_bytes; /* scan work that hangs off each connection */
+    double remote_factor;   /* time of an access to another socket's memory over one to its own */
     double work[SCALE_QUANTILES];  /* a request's own work over its mean */
     double wake[SCALE_QUANTILES];  /* from a timer or a wake-up to a sleeping proc that runs */
 };
@@ -77,6 +78,7 @@ struct scale_options {
     double request_bytes;     /* allocated by a request; NaN: as kv's parameters give */
     double live_heap;         /* bytes; NaN: kv's store */
     double scan_share;        /* of it that is scan work; NaN: as in kv's store */
+    int sockets;              /* the CPUs lie on, each with its part of the memory */
     double noise;             /* marking is faster or slower by up to this share in each cycle */
     bool network;             /* arrivals come from the network, and not from timers */
     bool assist;              /* allocations assist */
@@ -89,6 +91,8 @@ double scale_service_ns(const struct scale_options *opt);
 double scale_request_bytes(const struct scale_options *opt);
 double scale_live_heap(const struct scale_options *opt);
 double scale_scan_bytes(const struct scale_options *opt); /* of it */
+/* By what everything is slower that waits for memory, as some of it is at another socket. */
+double scale_memory_factor(const struct scale_options *opt);
 
 /* ---- one run (scale_run.c) ---- */
 

@@ -104,7 +104,7 @@ static void begin_sweeping(struct scale_world *w)
 
 void scale_driver_event(struct scale_world *w)
 {
-    double stack = w->opt->machine.stack_ns;
+    double stack = w->stack_ns;
     switch (w->step) {
     case SCALE_RESTS:
         w->driver_at = SCALE_NEVER;

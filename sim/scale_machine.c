@@ -19,7 +19,7 @@ static const struct figure {
     FIGURE(mark_rate, 1e-6, 1e6),      FIGURE(stack_ns, 1, 1e9),
     FIGURE(stack_bytes, 1, 1e9),       FIGURE(sweep_ns, 0, 1e3),
     FIGURE(handshake_ns, 0, 1e9),      FIGURE(alloc_factor, 1, 100),
-    FIGURE(conn_scan_bytes, 0, 1e9),
+    FIGURE(conn_scan_bytes, 0, 1e9),   FIGURE(remote_factor, 1, 100),
 };
 #define FIGURES (sizeof figures / sizeof *figures)
 
@@ -44,6 +44,7 @@ void scale_machine_builtin(struct scale_machine *m)
         .handshake_ns = 300,
         .alloc_factor = 1,
         .conn_scan_bytes = 1000,
+        .remote_factor = 1.7,
         .work = {0.7, 0.8, 0.9, 0.97, 1.05, 1.2, 1.8, 4, 20},
         .wake = {3000, 5000, 6000, 8000, 12000, 20000, 60000, 100000, 300000},
     };

@@ -9,6 +9,7 @@
 
 enum {
     KEY_VCPUS = 0x300,
+    KEY_SOCKETS,
     KEY_PROFILE,
     KEY_NETWORK,
     KEY_NO_ASSIST,
@@ -27,6 +28,7 @@ static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "The simulated machine and program:", 5},
     {"vcpus", KEY_VCPUS, "N", 0, "CPUs, and tasks that run at once (30)", 5},
     {"procs", KEY_VCPUS, "N", OPTION_ALIAS, NULL, 5},
+    {"sockets", KEY_SOCKETS, "N", 0, "That the CPUs lie on, each with its part of memory (1)", 5},
     {"profile", KEY_PROFILE, "NAME", 0, "The collector: hedge, go1.19 or go1.23 (hedge)", 5},
     {"no-assist", KEY_NO_ASSIST, NULL, 0, "Allocations do not assist", 5},
     {"network", KEY_NETWORK, NULL, 0,
@@ -103,6 +105,7 @@ static void init(struct argp_state *state, struct scale_options *o)
     o->profile = scale_profile_find("hedge");
     o->service_us = o->request_bytes = o->live_heap = o->scan_share = NAN;
     o->assist = true;
+    o->sockets = 1;
     scale_machine_builtin(&o->machine);
 }
 
@@ -128,6 +131,7 @@ static void finish(struct argp_state *state, struct scale_options *o)
     add_number(&o->load, "live_heap_bytes", scale_live_heap(o));
     add_number(&o->load, "scan_bytes", scale_scan_bytes(o));
     add_number(&o->load, "noise", o->noise);
+    add_number(&o->load, "sockets", o->sockets);
 }
 
 static error_t parse_program(int key, char *arg, struct argp_state *state, struct scale_options *o)
@@ -144,6 +148,9 @@ static error_t parse_program(int key, char *arg, struct argp_state *state, struc
         return 0;
     case KEY_SCAN_SHARE:
         o->scan_share = kv_option_number(state, "scan-share", arg, 0, 100, false) / 100;
+        return 0;
+    case KEY_SOCKETS:
+        o->sockets = (int)kv_option_number(state, "sockets", arg, 1, 64, true);
         return 0;
     case KEY_NOISE:
         o->noise = kv_option_number(state, "noise", arg, 0, 95, false) / 100;
@@ -215,13 +222,20 @@ double scale_request_bytes(const struct scale_options *opt)
     return opt->machine.alloc_factor * kv_garbage_per_op(&opt->load);
 }
 
+/* Memory is spread evenly: of N sockets, (N - 1) / N of all accesses go to another one. */
+double scale_memory_factor(const struct scale_options *opt)
+{
+    return 1 + (1 - 1.0 / opt->sockets) * (opt->machine.remote_factor - 1);
+}
+
 double scale_service_ns(const struct scale_options *opt)
 {
     const struct scale_machine *m = &opt->machine;
     if (!isnan(opt->service_us))
-        return opt->service_us * 1e3;
+        return opt->service_us * 1e3 * scale_memory_factor(opt);
     double cold = fmax(0, log10((double)opt->load.conns / SCALE_FEW_CONNS));
-    return m->fixed_ns + m->cold_ns * cold + m->byte_ns * scale_request_bytes(opt);
+    double own = m->fixed_ns + m->cold_ns * cold + m->byte_ns * scale_request_bytes(opt);
+    return own * scale_memory_factor(opt);
 }
 
 /* Bytes of an entry of kv's store: all, and those of objects with references. */

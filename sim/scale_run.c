@@ -161,6 +161,7 @@ static struct scale_world *world_new(const struct scale_options *opt,
     make_procs(w);
     make_load(w, seed);
     w->scan_heap = (int64_t)scale_scan_bytes(opt);
+    w->stack_ns = opt->machine.stack_ns * scale_memory_factor(opt);
     w->sweep_per_byte = opt->machine.sweep_ns;
     w->heap_live = w->live_marked = (int64_t)scale_live_heap(opt);
     w->driver_at = SCALE_NEVER;

@@ -288,7 +288,7 @@ static int64_t near_timer(const struct scale_world *w, const struct scale_proc *
     uint32_t number = scale_number(w, p);
     for (uint32_t i = 0; i < SCALE_AHEAD; i++) {
         const struct scale_arrival *a = &w->ahead[(w->ahead_first + i) % SCALE_AHEAD];
-        if (a->at - w->now >= NEAR_TIMER_NS)
+        if (a->at - w->now >= NEAR_TIMER_NS || a->at >= w->end)
             break;
         if (w->conn[a->conn].home == number && !w->conn[a->conn].busy)
             return a->at;

@@ -27,7 +27,7 @@ static int64_t take_stacks(struct scale_world *w, struct scale_proc *p, int64_t 
         if (t->scanned == w->cycle)
             continue;
         t->scanned = w->cycle;
-        took += m->stack_ns;
+        took += w->stack_ns;
         got += m->stack_bytes;
     }
     p->stacks_taken += (int64_t)got;
@@ -133,7 +133,7 @@ void scale_scan_task(struct scale_world *w, struct scale_proc *p, uint32_t t, in
 {
     if (w->task[t].scanned == w->cycle)
         return;
-    int64_t took = (int64_t)w->opt->machine.stack_ns;
+    int64_t took = (int64_t)w->stack_ns;
     w->task[t].scanned = w->cycle;
     w->sums.scan += took;
     w->sums.scanned_stack += (int64_t)w->opt->machine.stack_bytes;

@@ -170,6 +170,7 @@ struct scale_world {
     double assist_ratio, u, rate; /* rate: bytes per ns in this cycle */
     int64_t credit;               /* the cycle's; Go: background credit */
     int64_t work_left, unswept_ns;
+    double stack_ns;       /* of a scan */
     double sweep_per_byte; /* ns per byte of heap */
     uint32_t stack_cursor, tasks;
     int working;      /* procs with work taken from the pool */
