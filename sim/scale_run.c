@@ -348,7 +348,8 @@ void scale_run(const struct scale_options *opt, const struct kv_policy *policy, 
         }
     }
     to = w->sums;
-    while (w->outstanding > 0 && w->now < w->end + DRAIN_NS)
+    while (w->outstanding > 0 && w->now < w->end + DRAIN_NS &&
+           (w->books.events % ASK_EVENTS != 0 || stop == NULL || !stop()))
         step(w);
     give_up(w);
     make_result(r, w, &to, w->end, seed);
