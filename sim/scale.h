@@ -19,6 +19,8 @@
 
 #define SCALE_QUANTILES 9 /* of a distribution: scale_quantile_at */
 extern const double scale_quantile_at[SCALE_QUANTILES];
+#define SCALE_SLEEPS 5 /* lengths of sleep, rising: scale_sleep_ns */
+extern const int64_t scale_sleep_ns[SCALE_SLEEPS];
 
 /* What things cost, in ns of one CPU unless said otherwise. See docs/design/scale.md for how each
  * is measured. */
@@ -28,16 +30,19 @@ struct scale_machine {
     double cold_ns;         /* more of it for each tenfold of connections above SCALE_FEW_CONNS */
     double byte_ns;         /* per byte that it allocates, filling it included */
     double fresh_ns;        /* per byte of memory that was never used before */
-    double mark_rate;       /* bytes of scan work per ns */
-    double stack_ns;        /* the scan of one parked task's stack */
+    double mark_rate;       /* bytes of scan work per ns, by a proc that does nothing else */
+    double slice_rate;      /* the same in slices between tasks, which find their caches cold */
+    double stack_ns;        /* the scan of a parked task's stack by a worker, which prefetches */
+    double switch_in_ns;    /* by the proc that is about to run the task */
     double stack_bytes;     /* of it, kv's at a depth of 8 */
     double sweep_ns;        /* per byte of heap at the end of a cycle */
     double handshake_ns;    /* a callback of a proc */
     double alloc_factor;    /* bytes that the heap gives per byte asked for */
     double conn_scan_bytes; /* scan work that hangs off each connection */
     double remote_factor;   /* time of an access to another socket's memory over one to its own */
-    double work[SCALE_QUANTILES];  /* a request's own work over its mean */
-    double wake[SCALE_QUANTILES];  /* from a timer or a wake-up to a sleeping proc that runs */
+    double work[SCALE_QUANTILES]; /* a request's own work over its mean */
+    /* How late a proc runs that slept for so long: the longer, the deeper its CPU slept. */
+    double wake[SCALE_SLEEPS][SCALE_QUANTILES];
 };
 #define SCALE_FEW_CONNS 512
 

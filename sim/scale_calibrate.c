@@ -2,15 +2,13 @@
  * profile of it (scale_machine.c). Under 30 s in all.
  *
  *   few, many   kv on one proc, 500 arrivals every 10 ms: CPU time of a request with few and with
- *               many connections; the rate of marking, the scan of a stack, sweeping. In bursts, as
- *               a proc that waits for a near timer spins, and its CPU time would say nothing
+ *               many connections. In bursts, as a proc that waits for a near timer spins, and its
+ *               CPU time would say nothing
  *   large       the same with larger values: what an allocated byte costs
  *   fresh       without a collector: what memory costs that was never used before
- *   rare        a request every 200 us: how late a sleeping proc runs
- *   alone       requests one after the other on one task: how their work varies; handshakes
- *
- * Two equations give the rate of marking and the scan of a stack: in `few` there is little but heap
- * to mark, in `many` there are twenty times as many stacks.
+ *   busy        100,000 arrivals a second: marking in slices, scans of stacks at switch-in
+ *   alone       on one task, in this process: how the work of requests varies; how late sleeps end;
+ *               marking and sweeping with nobody running, without and with many parked tasks
  */
 #include "sim/kv_child.h"
 #include "sim/kv_store.h"
@@ -24,13 +22,15 @@
 
 #define MANY_CONNS   10000
 #define OFTEN        50e3 /* arrivals per second */
-#define RARELY       5000
+#define BUSILY       100e3
 #define BURST_US     10e3
 #define ALONE        100000 /* requests */
-#define ALONE_CYCLES 12
+#define ALONE_CYCLES 6
+#define PARKED_WORDS 200
+#define SLEEP_NS     INT64_C(200000000) /* for each length of sleep */
 
 /* Columns of kv's table of cycles. */
-enum { HEAP_AT_END = 6, SCANNED_HEAP = 10, SCANNED_STACK, SCANNED_ROOTS, ASSIST_NS, BACKGROUND_NS };
+enum { SCANNED_HEAP = 10, SCANNED_STACK = 11, BACKGROUND_NS = 14, IDLE_NS = 15 };
 
 struct measured {
     const char *name;
@@ -69,9 +69,9 @@ static struct kv_options load_of(const struct scale_options *opt, int conns, dou
     o.procs = 1;
     o.duration_s = seconds;
     o.warmup_s = 0.5;
-    o.burst_us = rate > RARELY ? BURST_US : 0;
+    o.burst_us = rate < BUSILY ? BURST_US : 0;
     o.gogc = 100;
-    o.cycles = o.hgrm = "kept"; /* the tables, in the result; a child writes no files */
+    o.cycles = "kept"; /* the table, in the result; a child writes no files */
     return o;
 }
 
@@ -84,40 +84,28 @@ static double request_ns(const struct measured *x)
     return (m[KV_OWN_CPU] * m[KV_SECONDS] * 1e9 - gc) / m[KV_OPS];
 }
 
-static double column_sum(const struct kv_table *t, int column)
+static double column_mean(const struct kv_table *t, int column)
 {
     double sum = 0;
     for (size_t i = 0; i < t->rows; i++)
         sum += t->cell[i * t->columns + (size_t)column];
-    return sum;
-}
-
-/* ns of marking in all cycles of a run's table. */
-static double marking_ns(const struct measured *x)
-{
-    const struct kv_table *t = &x->r.cycles;
-    double scans = m_of(x)[KV_SCAN_CPU] / fmax(1, m_of(x)[KV_CYCLES]) * (double)t->rows;
-    return column_sum(t, ASSIST_NS) + column_sum(t, BACKGROUND_NS) +
-           column_sum(t, BACKGROUND_NS + 1) + scans;
+    return sum / fmax(1, (double)t->rows);
 }
 
 static void marking(struct scale_machine *m, const struct measured *few,
-                    const struct measured *many)
+                    const struct measured *many, const struct measured *busy)
 {
-    const struct kv_table *a = &few->r.cycles, *b = &many->r.cycles;
-    double heap_a = column_sum(a, SCANNED_HEAP), heap_b = column_sum(b, SCANNED_HEAP);
-    double stacks_b = (double)b->rows * 2 * MANY_CONNS;
-    m->stack_bytes = column_sum(b, SCANNED_STACK) / stacks_b;
-    double stacks_a = column_sum(a, SCANNED_STACK) / m->stack_bytes;
-    double determinant = heap_a * stacks_b - heap_b * stacks_a;
-    double ns_per_byte =
-        (marking_ns(few) * stacks_b - marking_ns(many) * stacks_a) / determinant;
-    m->mark_rate = 1 / ns_per_byte;
-    m->stack_ns = (heap_a * marking_ns(many) - heap_b * marking_ns(few)) / determinant;
-    m->sweep_ns = m_of(few)[KV_SWEEP_CPU] / fmax(1, m_of(few)[KV_CYCLES]) * (double)a->rows /
-                  column_sum(a, HEAP_AT_END);
-    double more = heap_b / (double)b->rows - heap_a / (double)a->rows;
+    double more = column_mean(&many->r.cycles, SCANNED_HEAP) -
+                  column_mean(&few->r.cycles, SCANNED_HEAP);
     m->conn_scan_bytes = fmax(0, more / (MANY_CONNS - SCALE_FEW_CONNS));
+    m->stack_bytes = column_mean(&many->r.cycles, SCANNED_STACK) / (2 * MANY_CONNS);
+    /* In `busy` nearly all stacks are scanned by those who run them, and the heap is marked in
+     * slices; what idle procs did is taken off. */
+    const struct kv_table *t = &busy->r.cycles;
+    double slices = column_mean(t, BACKGROUND_NS), idle = column_mean(t, IDLE_NS);
+    double heap = column_mean(t, SCANNED_HEAP) - idle * m->mark_rate;
+    m->slice_rate = fmin(m->mark_rate, fmax(heap / slices, m->mark_rate / 10));
+    m->switch_in_ns = m_of(busy)[KV_HOLD_P50];
 }
 
 static void requests(struct scale_machine *m, const struct measured *few,
@@ -133,28 +121,14 @@ static void requests(struct scale_machine *m, const struct measured *few,
     m->fresh_ns = fmax(0, (request_ns(fresh) - base) / bytes);
 }
 
-/* The quantiles of a run's latency, less the work. */
-static void lateness(struct scale_machine *m, const struct measured *rare, double work)
-{
-    static hg_histogram h;
-    const struct kv_table *t = &rare->r.histogram;
-    memset(&h, 0, sizeof h);
-    for (size_t i = 0; i < t->rows; i++) {
-        unsigned bucket = (unsigned)t->cell[i * KV_HIST_COLUMNS];
-        h.count[bucket] = (uint64_t)t->cell[i * KV_HIST_COLUMNS + 1];
-        h.total += h.count[bucket];
-    }
-    h.max = (int64_t)m_of(rare)[KV_MAX];
-    for (int i = 0; i < SCALE_QUANTILES; i++)
-        m->wake[i] = fmax(0, (double)hg_histogram_quantile(&h, scale_quantile_at[i]) - work);
-}
-
 /* ---- requests alone ---- */
 
 struct alone {
     const struct kv_options *opt;
+    struct scale_machine *m;
     struct kv_store *store;
-    hg_histogram work, handshake;
+    hg_chan *never; /* where parked tasks wait */
+    hg_histogram work, late;
     int err;
 };
 
@@ -169,17 +143,15 @@ static void one_request(struct alone *a, uint64_t seq)
     hg_histogram_add(&a->work, hg_now() - from);
 }
 
-static int alone_task(void *arg)
+static void quantiles_of(const hg_histogram *h, double *q)
 {
-    struct alone *a = arg;
-    int err = hg_root_add(hg_current(), &a->store, 1, HG_REFS);
-    if (err == 0)
-        err = kv_store_build(&a->store, a->opt->keys, a->opt->value_bytes, NULL);
-    if (err != 0)
-        return err;
-    for (int i = 0; i < ALONE_CYCLES; i++)
-        hg_collect(hg_current());
-    hg_stats_histogram(hg_current(), HG_HIST_HANDSHAKE, &a->handshake);
+    for (int i = 0; i < SCALE_QUANTILES; i++)
+        q[i] = (double)hg_histogram_quantile(h, scale_quantile_at[i]);
+}
+
+static void work_alone(struct alone *a)
+{
+    double sum = 0;
     /* Once for memory that is not fresh, and once more: this time it counts. */
     for (int pass = 0; pass < 2; pass++) {
         hg_collect(hg_current());
@@ -187,57 +159,140 @@ static int alone_task(void *arg)
         for (uint64_t seq = 1; seq <= ALONE; seq++)
             one_request(a, seq);
     }
-    return a->err;
+    for (unsigned i = 0; i < HG_HISTOGRAM_BUCKETS; i++)
+        sum += (double)a->work.count[i] * (double)hg_histogram_bucket_high(i);
+    double mean = sum / (double)a->work.total;
+    quantiles_of(&a->work, a->m->work);
+    for (int i = 0; i < SCALE_QUANTILES; i++)
+        a->m->work[i] /= mean;
+}
+
+static void sleep_alone(struct alone *a)
+{
+    for (int i = 0; i < SCALE_SLEEPS; i++) {
+        hg_histogram_reset(&a->late);
+        for (int64_t slept = 0; slept < SLEEP_NS; slept += scale_sleep_ns[i]) {
+            int64_t until = hg_in(scale_sleep_ns[i]);
+            hg_sleep_until(until);
+            hg_histogram_add(&a->late, hg_now() - until);
+        }
+        quantiles_of(&a->late, a->m->wake[i]);
+    }
+}
+
+/* Collects a few times with nobody running; ns of marking and sweeping of each. */
+static void collect_alone(double *mark_ns, double *sweep_ns)
+{
+    hg_stats from = {.size = sizeof from}, to = {.size = sizeof to};
+    hg_collect(hg_current());
+    hg_stats_read(hg_current(), &from);
+    for (int i = 0; i < ALONE_CYCLES; i++)
+        hg_collect(hg_current());
+    hg_stats_read(hg_current(), &to);
+    *mark_ns = (double)(to.background_ns + to.idle_ns - from.background_ns - from.idle_ns) /
+               ALONE_CYCLES;
+    *sweep_ns = (double)(to.sweep_ns - from.sweep_ns) / ALONE_CYCLES;
+}
+
+static void parked_task(void *arg)
+{
+    const struct alone *a = arg;
+    void *nothing;
+    /* As much stack, and as many references, as under a task of kv. */
+    struct kv_node *volatile frame[PARKED_WORDS];
+    frame[0] = kv_node_new();
+    frame[1] = kv_node_new();
+    for (int i = 2; i < PARKED_WORDS; i++)
+        frame[i] = frame[i % 2];
+    int err = hg_chan_recv(a->never, &nothing, HG_FOREVER);
+    (void)err; /* the channel is closed at the end */
+}
+
+static int mark_alone(struct alone *a)
+{
+    struct scale_machine *m = a->m;
+    hg_cycle last;
+    hg_histogram *handshake = &a->late;
+    double bare, parked, sweep;
+    int err = hg_chan_new(sizeof(void *), 0, HG_REFS, &a->never);
+    if (err != 0)
+        return err;
+    collect_alone(&bare, &sweep);
+    if (hg_stats_cycles(hg_current(), &last, 1) != 1)
+        return -1;
+    m->mark_rate = (double)last.scanned_heap / bare;
+    m->sweep_ns = sweep / (double)last.heap_at_end;
+    for (int i = 0; i < MANY_CONNS && err == 0; i++)
+        err = hg_go(parked_task, a);
+    if (err != 0)
+        return err;
+    collect_alone(&parked, &sweep);
+    m->stack_ns = fmax(1, (parked - bare) / MANY_CONNS);
+    hg_stats_histogram(hg_current(), HG_HIST_HANDSHAKE, handshake);
+    m->handshake_ns = (double)hg_histogram_quantile(handshake, 0.5);
+    hg_chan_close(a->never);
+    return 0;
+}
+
+static int alone_task(void *arg)
+{
+    struct alone *a = arg;
+    int err = hg_root_add(hg_current(), &a->store, 1, HG_REFS);
+    if (err == 0)
+        err = hg_root_add(hg_current(), &a->never, 1, HG_REFS);
+    if (err == 0)
+        err = kv_store_build(&a->store, a->opt->keys, a->opt->value_bytes, NULL);
+    if (err != 0)
+        return err;
+    work_alone(a);
+    sleep_alone(a);
+    err = mark_alone(a);
+    return err != 0 ? err : a->err;
 }
 
 static int measure_alone(struct scale_machine *m, const struct kv_options *load)
 {
     static struct alone a;
     hg_options o;
-    double sum = 0;
     memset(&a, 0, sizeof a);
     a.opt = load;
+    a.m = m;
     hg_options_init(&o, sizeof o);
     o.procs = 1;
-    o.gc_percent = 1000; /* no cycle meanwhile */
+    o.gc_percent = 1000; /* no cycle but those asked for */
     printf("%-8s", "alone");
     fflush(stdout);
     int err = hg_run(alone_task, &a, &o);
     if (err != 0)
-        return err;
-    for (unsigned i = 0; i < HG_HISTOGRAM_BUCKETS; i++)
-        sum += (double)a.work.count[i] * (double)hg_histogram_bucket_high(i);
-    double mean = sum / (double)a.work.total;
-    for (int i = 0; i < SCALE_QUANTILES; i++)
-        m->work[i] = (double)hg_histogram_quantile(&a.work, scale_quantile_at[i]) / mean;
-    m->handshake_ns = (double)hg_histogram_quantile(&a.handshake, 0.5);
-    printf("%10.0f ns a request, %.0f ns a handshake\n", mean, m->handshake_ns);
-    return 0;
+        printf("failed: %s\n", strerror(-err));
+    else
+        printf("%10.0f ns a request, sleeps of 60 us late by %.0f ns\n",
+               (double)hg_histogram_quantile(&a.work, 0.5), m->wake[1][3]);
+    return err;
 }
 
 /* ---- all of it ---- */
 
-enum { FEW, MANY, LARGE, FRESH, RARE, RUNS };
+enum { FEW, MANY, LARGE, FRESH, BUSY, RUNS };
 
 static int measure(const struct scale_options *opt, struct scale_machine *m)
 {
     struct measured x[RUNS] = {
-        [FEW] = {.name = "few", .opt = load_of(opt, SCALE_FEW_CONNS, OFTEN, 3)},
-        [MANY] = {.name = "many", .opt = load_of(opt, MANY_CONNS, OFTEN, 3)},
-        [LARGE] = {.name = "large", .opt = load_of(opt, SCALE_FEW_CONNS, OFTEN, 2)},
+        [FEW] = {.name = "few", .opt = load_of(opt, SCALE_FEW_CONNS, OFTEN, 2)},
+        [MANY] = {.name = "many", .opt = load_of(opt, MANY_CONNS, OFTEN, 2)},
+        [LARGE] = {.name = "large", .opt = load_of(opt, SCALE_FEW_CONNS, OFTEN, 1.5)},
         [FRESH] = {.name = "fresh", .opt = load_of(opt, SCALE_FEW_CONNS, OFTEN, 1)},
-        [RARE] = {.name = "rare", .opt = load_of(opt, 64, RARELY, 3)},
+        [BUSY] = {.name = "busy", .opt = load_of(opt, MANY_CONNS, BUSILY, 2)},
     };
     x[LARGE].opt.value_bytes *= 4;
     x[LARGE].opt.keys = x[LARGE].opt.keys / 4 + 1; /* a store of the same size */
     int n = 0;
-    while (n < RUNS && run(&x[n], n == FRESH || n == RARE))
+    while (n < RUNS && run(&x[n], n == FRESH))
         n++;
     int err = n < RUNS ? -1 : measure_alone(m, &x[FEW].opt);
     if (err == 0) {
         requests(m, &x[FEW], &x[MANY], &x[LARGE], &x[FRESH]);
-        marking(m, &x[FEW], &x[MANY]);
-        lateness(m, &x[RARE], request_ns(&x[FEW]));
+        marking(m, &x[FEW], &x[MANY], &x[BUSY]);
     }
     for (int i = 0; i < n; i++)
         kv_result_free(&x[i].r);

@@ -9,10 +9,14 @@
  */
 #include "sim/scale_world.h"
 
+/* The driver sleeps for so short a time that its CPU does not sleep deeply; if all are busy, it
+ * takes one. */
+#define DRIVER_SLEPT 0
+
 /* When p answers what is asked now. */
 static int64_t answers_at(const struct scale_world *w, const struct scale_proc *p)
 {
-    if (p->state == SCALE_SLEEPS || p->state == SCALE_SPINS || p->state == SCALE_WAKES)
+    if (p->state == SCALE_ASLEEP || p->state == SCALE_SPINS || p->state == SCALE_WAKES)
         return w->now;
     int64_t polls = (w->now - p->began) / p->poll_gap + 1;
     int64_t at = p->began + polls * p->poll_gap;
@@ -38,7 +42,7 @@ static void handshake(struct scale_world *w, enum scale_step step, double each)
     if (w->measuring)
         hg_histogram_add(&w->handshake, last - w->now);
     w->step = step;
-    w->driver_at = last + (last - w->now > (int64_t)(own + each) ? scale_wake_ns(w) : 0);
+    w->driver_at = last + (last - w->now > (int64_t)(own + each) ? scale_wake_ns(w, DRIVER_SLEPT) : 0);
 }
 
 /* Go: nobody runs for a moment. */
@@ -104,7 +108,7 @@ static void begin_sweeping(struct scale_world *w)
 
 void scale_driver_event(struct scale_world *w)
 {
-    double stack = w->stack_ns;
+    double stack = w->switch_in_ns;
     switch (w->step) {
     case SCALE_RESTS:
         w->driver_at = SCALE_NEVER;
@@ -151,7 +155,7 @@ void scale_look_quiet(struct scale_world *w)
     if (w->step != SCALE_MARKS || scale_work_there(w) || w->working > 0)
         return;
     w->step = SCALE_QUIET;
-    w->driver_at = w->now + scale_wake_ns(w);
+    w->driver_at = w->now + scale_wake_ns(w, DRIVER_SLEPT);
 }
 
 void scale_grew(struct scale_world *w, int64_t bytes)
@@ -163,5 +167,5 @@ void scale_grew(struct scale_world *w, int64_t bytes)
         return;
     w->triggered = true;
     w->step = SCALE_BEGIN;
-    w->driver_at = w->now + scale_wake_ns(w);
+    w->driver_at = w->now + scale_wake_ns(w, DRIVER_SLEPT);
 }

@@ -78,7 +78,7 @@ int64_t scale_go_worker(struct scale_world *w, struct scale_proc *p, bool idle)
     if (!scale_work_there(w))
         return 0;
     if (idle)
-        return scale_work_take(w, p, (int64_t)((double)w->profile->drain_check / w->rate),
+        return scale_work_take(w, p, w->rate, (int64_t)((double)w->profile->drain_check / w->rate),
                                INT64_MAX);
     if (!p->dedicated && w->dedicated_wanted > 0) {
         w->dedicated_wanted--;
@@ -88,12 +88,12 @@ int64_t scale_go_worker(struct scale_world *w, struct scale_proc *p, bool idle)
     if (p->dedicated) {
         if (w->now - p->worker_since >= w->profile->quantum_ns)
             empty_ring(w, p);
-        return scale_work_take(w, p, CHUNK_NS, INT64_MAX);
+        return scale_work_take(w, p, w->rate, CHUNK_NS, INT64_MAX);
     }
     if (w->now >= p->worker_until)
         p->worker_until = w->now + fractional_ns(w, p);
     int64_t left = p->worker_until - w->now;
-    int64_t ns = scale_work_take(w, p, left < CHUNK_NS ? left : CHUNK_NS, INT64_MAX);
+    int64_t ns = scale_work_take(w, p, w->rate, left < CHUNK_NS ? left : CHUNK_NS, INT64_MAX);
     p->worker_ns += ns;
     return ns;
 }
@@ -142,7 +142,7 @@ int64_t scale_go_assist(struct scale_world *w, struct scale_proc *p, uint32_t t,
     if (work <= 0)
         return 0;
     int64_t before = p->heap_taken + p->stacks_taken;
-    int64_t ns = scale_work_take(w, p, INT64_C(1) << 40, work);
+    int64_t ns = scale_work_take(w, p, w->rate, INT64_C(1) << 40, work);
     int64_t done = p->heap_taken + p->stacks_taken - before;
     task->owed -= (float)((double)done / ratio);
     w->sums.assist += ns;

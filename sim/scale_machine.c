@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+const int64_t scale_sleep_ns[SCALE_SLEEPS] = {30000, 60000, 120000, 300000, 1000000};
 const double scale_quantile_at[SCALE_QUANTILES] = {0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1};
 
 static const struct figure {
@@ -16,7 +17,8 @@ static const struct figure {
 #define FIGURE(field, low, high) {#field, offsetof(struct scale_machine, field), low, high}
     FIGURE(fixed_ns, 1, 1e9),          FIGURE(cold_ns, 0, 1e9),
     FIGURE(byte_ns, 0, 1e6),           FIGURE(fresh_ns, 0, 1e6),
-    FIGURE(mark_rate, 1e-6, 1e6),      FIGURE(stack_ns, 1, 1e9),
+    FIGURE(mark_rate, 1e-6, 1e6),      FIGURE(slice_rate, 1e-6, 1e6),
+    FIGURE(stack_ns, 1, 1e9),          FIGURE(switch_in_ns, 0, 1e9),
     FIGURE(stack_bytes, 1, 1e9),       FIGURE(sweep_ns, 0, 1e3),
     FIGURE(handshake_ns, 0, 1e9),      FIGURE(alloc_factor, 1, 100),
     FIGURE(conn_scan_bytes, 0, 1e9),   FIGURE(remote_factor, 1, 100),
@@ -38,7 +40,9 @@ void scale_machine_builtin(struct scale_machine *m)
         .byte_ns = 0.4,
         .fresh_ns = 1.0,
         .mark_rate = 0.9,
-        .stack_ns = 2000,
+        .slice_rate = 0.6,
+        .stack_ns = 300,
+        .switch_in_ns = 1900,
         .stack_bytes = 2552,
         .sweep_ns = 0.01,
         .handshake_ns = 300,
@@ -46,7 +50,7 @@ void scale_machine_builtin(struct scale_machine *m)
         .conn_scan_bytes = 1000,
         .remote_factor = 1.7,
         .work = {0.7, 0.8, 0.9, 0.97, 1.05, 1.2, 1.8, 4, 20},
-        .wake = {3000, 5000, 6000, 8000, 12000, 20000, 60000, 100000, 300000},
+        .wake = {{3000, 5000, 6000, 8000, 12000, 20000, 60000, 100000, 300000}},
     };
 }
 
@@ -59,6 +63,14 @@ static int quantiles_check(const char *name, const double *q, char *why, size_t 
                  SCALE_QUANTILES);
         return -1;
     }
+    return 0;
+}
+
+static int wakes_check(const struct scale_machine *m, char *why, size_t room)
+{
+    for (int i = 0; i < SCALE_SLEEPS; i++)
+        if (quantiles_check("wake_ns", m->wake[i], why, room) != 0)
+            return -1;
     return 0;
 }
 
@@ -75,7 +87,7 @@ int scale_machine_check(const struct scale_machine *m, char *why, size_t room)
     }
     return quantiles_check("work", m->work, why, room) != 0
                ? -1
-               : quantiles_check("wake_ns", m->wake, why, room);
+               : wakes_check(m, why, room);
 }
 
 static void quantiles_read(const json_t *list, double *q)
@@ -102,7 +114,8 @@ static int machine_from(const json_t *j, struct scale_machine *m, char *why, siz
         *figure_of(m, i) = json_is_number(v) ? json_number_value(v) : (double)NAN;
     }
     quantiles_read(json_object_get(j, "work"), m->work);
-    quantiles_read(json_object_get(j, "wake_ns"), m->wake);
+    for (size_t i = 0; i < SCALE_SLEEPS; i++)
+        quantiles_read(json_array_get(json_object_get(j, "wake_ns"), i), m->wake[i]);
     return scale_machine_check(m, why, room);
 }
 
@@ -138,7 +151,13 @@ int scale_machine_write(FILE *out, const struct scale_machine *m)
         json_object_set_new(j, figures[i].name, json_real(*figure_of(&copy, i)));
     json_object_set_new(j, "quantiles_at", quantiles_json(scale_quantile_at));
     json_object_set_new(j, "work", quantiles_json(m->work));
-    json_object_set_new(j, "wake_ns", quantiles_json(m->wake));
+    json_t *sleeps = json_array(), *wakes = json_array();
+    for (int i = 0; i < SCALE_SLEEPS; i++) {
+        json_array_append_new(sleeps, json_integer(scale_sleep_ns[i]));
+        json_array_append_new(wakes, quantiles_json(m->wake[i]));
+    }
+    json_object_set_new(j, "sleeps_ns", sleeps);
+    json_object_set_new(j, "wake_ns", wakes);
     int err = json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) != 0 ||
               fputc('\n', out) == EOF;
     json_decref(j);

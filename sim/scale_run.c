@@ -156,12 +156,14 @@ static struct scale_world *world_new(const struct scale_options *opt,
     w->begin = (int64_t)(opt->load.warmup_s * 1e9);
     w->end = w->begin + (int64_t)(opt->load.duration_s * 1e9);
     fill_table(w->work_table, opt->machine.work);
-    fill_table(w->wake_table, opt->machine.wake);
+    for (int i = 0; i < SCALE_SLEEPS; i++)
+        fill_table(w->wake_table[i], opt->machine.wake[i]);
     divide_request(w);
     make_procs(w);
     make_load(w, seed);
     w->scan_heap = (int64_t)scale_scan_bytes(opt);
     w->stack_ns = opt->machine.stack_ns * scale_memory_factor(opt);
+    w->switch_in_ns = opt->machine.switch_in_ns * scale_memory_factor(opt);
     w->sweep_per_byte = opt->machine.sweep_ns;
     w->heap_live = w->live_marked = (int64_t)scale_live_heap(opt);
     w->driver_at = SCALE_NEVER;

@@ -130,7 +130,7 @@ static void wake_for_work(struct scale_world *w, struct scale_proc *p)
 {
     p->seeks = true;
     w->seekers++;
-    wake(w, p, w->now + (p->state == SCALE_SPINS ? SPUN_NS : scale_wake_ns(w)));
+    wake(w, p, w->now + (p->state == SCALE_SPINS ? SPUN_NS : scale_wake_ns(w, w->now - p->began)));
 }
 
 void scale_wake_one(struct scale_world *w)
@@ -160,9 +160,9 @@ static void stop_marking(struct scale_world *w, struct scale_proc *p)
 }
 
 /* When a proc that sleeps for its next timer runs: a timer of the kernel, and its grain. */
-static int64_t timer_wakes_at(struct scale_world *w)
+static int64_t timer_wakes_at(struct scale_world *w, const struct scale_proc *p)
 {
-    int64_t late = scale_wake_ns(w), grain = w->profile->timer_grain_ns;
+    int64_t late = scale_wake_ns(w, w->now - p->began), grain = w->profile->timer_grain_ns;
     if (grain > 0)
         late += (int64_t)(sim_rng_next(&w->rng) % (uint64_t)grain);
     return w->now + late;
@@ -179,8 +179,8 @@ void scale_due(struct scale_world *w, uint32_t c)
     if (p->due.n == 0)
         p->due_since = w->now;
     push_due(w, &p->due, c);
-    if (p->state == SCALE_SLEEPS)
-        wake(w, p, timer_wakes_at(w));
+    if (p->state == SCALE_ASLEEP)
+        wake(w, p, timer_wakes_at(w, p));
     else if (p->state == SCALE_SPINS)
         wake(w, p, w->now + SPUN_NS);
     else if (p->state == SCALE_IDLE_MARKS && !w->profile->go)
@@ -299,8 +299,9 @@ static int64_t near_timer(const struct scale_world *w, const struct scale_proc *
 static void go_idle(struct scale_world *w, struct scale_proc *p)
 {
     int64_t near = w->opt->network || w->profile->go ? SCALE_NEVER : near_timer(w, p);
-    p->state = near == SCALE_NEVER ? SCALE_SLEEPS : SCALE_SPINS;
+    p->state = near == SCALE_NEVER ? SCALE_ASLEEP : SCALE_SPINS;
     p->at = near;
+    p->began = w->now;
     w->spinners += p->state == SCALE_SPINS;
     idle_link(w, p);
 }
@@ -377,7 +378,7 @@ static void finish(struct scale_world *w, struct scale_proc *p)
     case SCALE_SPINS: /* its timer was taken over */
         idle_unlink(w, p);
         break;
-    case SCALE_SLEEPS:
+    case SCALE_ASLEEP:
     case SCALE_WAKES:
         break;
     }

@@ -34,12 +34,13 @@ static int64_t take_stacks(struct scale_world *w, struct scale_proc *p, int64_t 
     return (int64_t)took;
 }
 
-int64_t scale_work_take(struct scale_world *w, struct scale_proc *p, int64_t ns, int64_t bytes)
+int64_t scale_work_take(struct scale_world *w, struct scale_proc *p, double rate, int64_t ns,
+                        int64_t bytes)
 {
     bool at_it = p->heap_taken + p->stacks_taken > 0;
     int64_t before = p->stacks_taken;
     int64_t took = take_stacks(w, p, ns, bytes);
-    int64_t more = (int64_t)((double)(ns - took) * w->rate), most = bytes - (p->stacks_taken - before);
+    int64_t more = (int64_t)((double)(ns - took) * rate), most = bytes - (p->stacks_taken - before);
     if (more > most)
         more = most;
     if (more > w->work_left)
@@ -47,7 +48,7 @@ int64_t scale_work_take(struct scale_world *w, struct scale_proc *p, int64_t ns,
     if (more > 0) {
         w->work_left -= more;
         p->heap_taken += more;
-        took += (int64_t)ceil((double)more / w->rate);
+        took += (int64_t)ceil((double)more / rate);
     }
     if (!at_it && p->heap_taken + p->stacks_taken > 0)
         w->working++;
@@ -106,7 +107,8 @@ int64_t scale_background(struct scale_world *w, struct scale_proc *p, bool idle)
         return 0;
     if (!mark)
         return sweep_slice(w, p, idle);
-    int64_t ns = scale_work_take(w, p, idle ? f->idle_look_ns : f->slice_ns, INT64_MAX);
+    int64_t ns = scale_work_take(w, p, idle ? w->rate : w->slice_rate,
+                                 idle ? f->idle_look_ns : f->slice_ns, INT64_MAX);
     if (!idle && ns > 0)
         p->next_slice_at = after_slice(w, w->now + ns, ns);
     return ns;
@@ -117,7 +119,7 @@ static int64_t slices_within(struct scale_world *w, struct scale_proc *p, int64_
 {
     int64_t end = w->now + length, held = 0;
     while (p->next_slice_at < end + held && scale_work_there(w)) {
-        int64_t ns = scale_work_take(w, p, w->profile->slice_ns, INT64_MAX);
+        int64_t ns = scale_work_take(w, p, w->slice_rate, w->profile->slice_ns, INT64_MAX);
         int64_t from = p->next_slice_at > w->now ? p->next_slice_at : w->now;
         if (ns == 0)
             break;
@@ -133,7 +135,7 @@ void scale_scan_task(struct scale_world *w, struct scale_proc *p, uint32_t t, in
 {
     if (w->task[t].scanned == w->cycle)
         return;
-    int64_t took = (int64_t)w->stack_ns;
+    int64_t took = (int64_t)w->switch_in_ns;
     w->task[t].scanned = w->cycle;
     w->sums.scan += took;
     w->sums.scanned_stack += (int64_t)w->opt->machine.stack_bytes;
@@ -165,7 +167,7 @@ static int64_t charge(struct scale_world *w, struct scale_proc *p, int64_t grown
     if (p->debt <= 0)
         return 0;
     int64_t before = p->heap_taken + p->stacks_taken;
-    int64_t ns = scale_work_take(w, p, w->profile->assist_ns, p->debt);
+    int64_t ns = scale_work_take(w, p, w->slice_rate, w->profile->assist_ns, p->debt);
     int64_t bytes = p->heap_taken + p->stacks_taken - before;
     p->debt = bytes == 0 || bytes >= p->debt ? 0 : p->debt - bytes;
     if (ns > 0) {

@@ -75,7 +75,7 @@ struct scale_list {
 };
 
 enum scale_state {
-    SCALE_SLEEPS, /* at == NEVER, in the idle list */
+    SCALE_ASLEEP, /* at == NEVER, in the idle list */
     SCALE_SPINS,  /* likewise, but awake: its next timer is near */
     SCALE_WAKES,  /* on the way to its loop */
     SCALE_RUNS,   /* a stage of a task */
@@ -149,7 +149,7 @@ struct scale_world {
     double ahead_at, gap, burst;
     double stage_ns[SCALE_STAGES];
     int64_t stage_bytes[SCALE_STAGES];
-    double work_table[1025], wake_table[1025]; /* by 1024ths of probability */
+    double work_table[1025], wake_table[SCALE_SLEEPS][1025]; /* by 1024ths of probability */
     double fresh_ns;                           /* more per request without a collector */
     int64_t begin, end;                        /* measuring */
     /* Procs. */
@@ -168,9 +168,10 @@ struct scale_world {
     bool triggered;
     int64_t heap_live, goal, trigger, hard, hard_by_goal;
     double assist_ratio, u, rate; /* rate: bytes per ns in this cycle */
+    double slice_rate;               /* in slices between tasks */
     int64_t credit;               /* the cycle's; Go: background credit */
     int64_t work_left, unswept_ns;
-    double stack_ns;       /* of a scan */
+    double stack_ns, switch_in_ns; /* of a scan */
     double sweep_per_byte; /* ns per byte of heap */
     uint32_t stack_cursor, tasks;
     int working;      /* procs with work taken from the pool */
@@ -203,9 +204,13 @@ static inline double scale_draw(struct scale_world *w, const double *table)
     double part = (double)((r >> 22) & 0xffffffff) / 4294967296.0;
     return table[i] + part * (table[i + 1] - table[i]);
 }
-static inline int64_t scale_wake_ns(struct scale_world *w)
+/* How late one runs that is woken after a sleep of so long. */
+static inline int64_t scale_wake_ns(struct scale_world *w, int64_t slept)
 {
-    return (int64_t)scale_draw(w, w->wake_table);
+    int i = 0;
+    while (i + 1 < SCALE_SLEEPS && slept > (scale_sleep_ns[i] + scale_sleep_ns[i + 1]) / 2)
+        i++;
+    return (int64_t)scale_draw(w, w->wake_table[i]);
 }
 static inline uint32_t scale_number(const struct scale_world *w, const struct scale_proc *p)
 {
@@ -240,9 +245,10 @@ bool scale_task_start(struct scale_world *w, struct scale_proc *p, uint32_t t);
 void scale_task_end(struct scale_world *w, struct scale_proc *p);
 
 /* ---- scale_work.c ---- */
-/* Scan work from the pool that takes at most `ns`, at most `bytes` of it; its time, 0: there is
+/* Scan work from the pool, at a rate, that takes at most `ns`, at most `bytes` of it; its time, 0: there is
  * none. p is at it until scale_work_done. */
-int64_t scale_work_take(struct scale_world *w, struct scale_proc *p, int64_t ns, int64_t bytes);
+int64_t scale_work_take(struct scale_world *w, struct scale_proc *p, double rate, int64_t ns,
+                        int64_t bytes);
 int64_t scale_work_done(struct scale_world *w, struct scale_proc *p);
 bool scale_work_there(const struct scale_world *w);
 /* Background work between two tasks; its time, 0: none is due. */
