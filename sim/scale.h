@@ -1,5 +1,5 @@
-/* scale.h: the parts of `hedge-sim scale`, a discrete-event simulation of kv's load in virtual time,
- * and the data that goes between them.
+/* scale.h: the parts of `hedge-sim scale`, a discrete-event simulation of kv's load in virtual
+ * time, and the data that goes between them.
  *
  *   scale_options.c    the command line: kv's load and measuring options, and its own
  *   scale_machine.c    what things cost on a machine: the built-in one, and JSON profiles
@@ -62,8 +62,8 @@ struct scale_profile {
     /* hedge */
     int64_t slice_ns, idle_slice_ns, idle_look_ns, assist_ns, wait_ns;
     /* Go */
-    double mark_factor;       /* its rate of marking over hedge's, on one machine */
-    double share;             /* of procs, for workers */
+    double mark_factor;                 /* its rate of marking over hedge's, on one machine */
+    double share;                       /* of procs, for workers */
     double trigger_least, trigger_most; /* of the way from the marked heap to the goal */
     int64_t quantum_ns, pause_ns, timer_grain_ns;
     int64_t least_assist, drain_check; /* bytes of scan work */

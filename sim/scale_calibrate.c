@@ -53,8 +53,8 @@ static bool run(struct measured *x, bool off)
         printf("failed: %s\n", why);
         return false;
     }
-    printf("%10.0f op/s, %.2f CPUs, others %.2f\n", m_of(x)[KV_ACHIEVED_RATE],
-           m_of(x)[KV_OWN_CPU], m_of(x)[KV_FOREIGN_CPU]);
+    printf("%10.0f op/s, %.2f CPUs, others %.2f\n", m_of(x)[KV_ACHIEVED_RATE], m_of(x)[KV_OWN_CPU],
+           m_of(x)[KV_FOREIGN_CPU]);
     fflush(stdout);
     return true;
 }
@@ -79,8 +79,8 @@ static struct kv_options load_of(const struct scale_options *opt, int conns, dou
 static double request_ns(const struct measured *x)
 {
     const double *m = m_of(x);
-    double gc = m[KV_ASSIST_CPU] + m[KV_BACKGROUND_CPU] + m[KV_IDLE_CPU] + m[KV_SWEEP_CPU] +
-                m[KV_SCAN_CPU];
+    double gc =
+        m[KV_ASSIST_CPU] + m[KV_BACKGROUND_CPU] + m[KV_IDLE_CPU] + m[KV_SWEEP_CPU] + m[KV_SCAN_CPU];
     return (m[KV_OWN_CPU] * m[KV_SECONDS] * 1e9 - gc) / m[KV_OPS];
 }
 
@@ -95,8 +95,8 @@ static double column_mean(const struct kv_table *t, int column)
 static void marking(struct scale_machine *m, const struct measured *few,
                     const struct measured *many, const struct measured *busy)
 {
-    double more = column_mean(&many->r.cycles, SCANNED_HEAP) -
-                  column_mean(&few->r.cycles, SCANNED_HEAP);
+    double more =
+        column_mean(&many->r.cycles, SCANNED_HEAP) - column_mean(&few->r.cycles, SCANNED_HEAP);
     m->conn_scan_bytes = fmax(0, more / (MANY_CONNS - SCALE_FEW_CONNS));
     m->stack_bytes = column_mean(&many->r.cycles, SCANNED_STACK) / (2 * MANY_CONNS);
     /* In `busy` nearly all stacks are scanned by those who run them, and the heap is marked in
@@ -189,8 +189,8 @@ static void collect_alone(double *mark_ns, double *sweep_ns)
     for (int i = 0; i < ALONE_CYCLES; i++)
         hg_collect(hg_current());
     hg_stats_read(hg_current(), &to);
-    *mark_ns = (double)(to.background_ns + to.idle_ns - from.background_ns - from.idle_ns) /
-               ALONE_CYCLES;
+    *mark_ns =
+        (double)(to.background_ns + to.idle_ns - from.background_ns - from.idle_ns) / ALONE_CYCLES;
     *sweep_ns = (double)(to.sweep_ns - from.sweep_ns) / ALONE_CYCLES;
 }
 
@@ -198,12 +198,11 @@ static void parked_task(void *arg)
 {
     const struct alone *a = arg;
     void *nothing;
-    /* As much stack, and as many references, as under a task of kv. */
+    /* As much stack as under a task of kv, whose frames repeat one reference. */
     struct kv_node *volatile frame[PARKED_WORDS];
     frame[0] = kv_node_new();
-    frame[1] = kv_node_new();
-    for (int i = 2; i < PARKED_WORDS; i++)
-        frame[i] = frame[i % 2];
+    for (int i = 1; i < PARKED_WORDS; i++)
+        frame[i] = frame[0];
     int err = hg_chan_recv(a->never, &nothing, HG_FOREVER);
     (void)err; /* the channel is closed at the end */
 }
@@ -318,8 +317,8 @@ int scale_calibrate(const struct scale_options *opt)
     }
     int err = sim_outfile_open(&f, opt->calibrate_file);
     if (err == 0)
-        err = scale_machine_write(f.file, &m) == 0 ? sim_outfile_commit(&f)
-                                                   : sim_outfile_discard(&f);
+        err =
+            scale_machine_write(f.file, &m) == 0 ? sim_outfile_commit(&f) : sim_outfile_discard(&f);
     if (err != 0) {
         fprintf(stderr, "hedge-sim scale: --calibrate: cannot write \"%s\": %s\n",
                 opt->calibrate_file, strerror(-err));

@@ -36,15 +36,15 @@ static void header(FILE *out, const struct scale_options *o)
             load->gogc < 0 ? "off" : text_count(load->gogc, a), o->assist ? "" : ", no assist",
             o->noise > 0 ? ", noise on marking" : "");
     fprintf(out, "load      %s connections, %s tasks, %s op/s Poisson, from %s\n",
-            text_count(load->conns, a), text_count(2.0 * load->conns, b),
-            text_count(load->rate, c), o->network ? "the network" : "timers");
+            text_count(load->conns, a), text_count(2.0 * load->conns, b), text_count(load->rate, c),
+            o->network ? "the network" : "timers");
     fprintf(out, "request   %.1f us of CPU time, allocates %s; %.1f %% of the CPUs' time\n",
             scale_service_ns(o) / 1e3, text_bytes(scale_request_bytes(o), a),
             100 * load->rate * scale_service_ns(o) / 1e9 / load->procs);
     fprintf(out, "heap      %s live, %s of it to scan\n", text_bytes(scale_live_heap(o), a),
             text_bytes(scale_scan_bytes(o), b));
-    fprintf(out, "runs      %d of each, %g s after %g s of warm-up, seed %llu\n",
-            load->repetitions, load->duration_s, load->warmup_s, (unsigned long long)load->seed);
+    fprintf(out, "runs      %d of each, %g s after %g s of warm-up, seed %llu\n", load->repetitions,
+            load->duration_s, load->warmup_s, (unsigned long long)load->seed);
     kv_report_runs_heading(out);
 }
 

@@ -1,6 +1,6 @@
-/* scale_cycle.c: the driver of a collection, as runtime/gc/cycle.c is: two handshakes, one that scans
- * the running stacks, marking, two rounds in which nothing more is found, two handshakes, sweeping.
- * Go stops the world before and after marking instead.
+/* scale_cycle.c: the driver of a collection, as runtime/gc/cycle.c is: two handshakes, one that
+ * scans the running stacks, marking, two rounds in which nothing more is found, two handshakes,
+ * sweeping. Go stops the world before and after marking instead.
  *
  * The driver sleeps between its steps and is woken like any thread. A handshake lasts until the
  * last proc has come to a safepoint; procs that sleep are answered for at once.
@@ -42,7 +42,8 @@ static void handshake(struct scale_world *w, enum scale_step step, double each)
     if (w->measuring)
         hg_histogram_add(&w->handshake, last - w->now);
     w->step = step;
-    w->driver_at = last + (last - w->now > (int64_t)(own + each) ? scale_wake_ns(w, DRIVER_SLEPT) : 0);
+    w->driver_at =
+        last + (last - w->now > (int64_t)(own + each) ? scale_wake_ns(w, DRIVER_SLEPT) : 0);
 }
 
 /* Go: nobody runs for a moment. */

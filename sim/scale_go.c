@@ -13,9 +13,9 @@
 #include "sim/scale_world.h"
 #include <math.h>
 
-#define CHUNK_NS  INT64_C(100000) /* of a worker, between two deliveries of credit */
-#define TOO_MUCH  1.2             /* of its share, and a fractional worker stops */
-#define ROUNDING  0.3             /* of the share that whole procs may miss */
+#define CHUNK_NS INT64_C(100000) /* of a worker, between two deliveries of credit */
+#define TOO_MUCH 1.2             /* of its share, and a fractional worker stops */
+#define ROUNDING 0.3             /* of the share that whole procs may miss */
 
 void scale_go_mark_begins(struct scale_world *w)
 {

@@ -14,14 +14,15 @@ static const struct figure {
     size_t at;
     double low, high;
 } figures[] = {
-#define FIGURE(field, low, high) {#field, offsetof(struct scale_machine, field), low, high}
-    FIGURE(fixed_ns, 1, 1e9),          FIGURE(cold_ns, 0, 1e9),
-    FIGURE(byte_ns, 0, 1e6),           FIGURE(fresh_ns, 0, 1e6),
-    FIGURE(mark_rate, 1e-6, 1e6),      FIGURE(slice_rate, 1e-6, 1e6),
-    FIGURE(stack_ns, 1, 1e9),          FIGURE(switch_in_ns, 0, 1e9),
-    FIGURE(stack_bytes, 1, 1e9),       FIGURE(sweep_ns, 0, 1e3),
-    FIGURE(handshake_ns, 0, 1e9),      FIGURE(alloc_factor, 1, 100),
-    FIGURE(conn_scan_bytes, 0, 1e9),   FIGURE(remote_factor, 1, 100),
+#define FIGURE(field, low, high)                                 \
+    {                                                            \
+#field, offsetof(struct scale_machine, field), low, high \
+    }
+    FIGURE(fixed_ns, 1, 1e9),        FIGURE(cold_ns, 0, 1e9),       FIGURE(byte_ns, 0, 1e6),
+    FIGURE(fresh_ns, 0, 1e6),        FIGURE(mark_rate, 1e-6, 1e6),  FIGURE(slice_rate, 1e-6, 1e6),
+    FIGURE(stack_ns, 1, 1e9),        FIGURE(switch_in_ns, 0, 1e9),  FIGURE(stack_bytes, 1, 1e9),
+    FIGURE(sweep_ns, 0, 1e3),        FIGURE(handshake_ns, 0, 1e9),  FIGURE(alloc_factor, 1, 100),
+    FIGURE(conn_scan_bytes, 0, 1e9), FIGURE(remote_factor, 1, 100),
 };
 #define FIGURES (sizeof figures / sizeof *figures)
 
@@ -85,18 +86,15 @@ int scale_machine_check(const struct scale_machine *m, char *why, size_t room)
                  figures[i].low, figures[i].high, v);
         return -1;
     }
-    return quantiles_check("work", m->work, why, room) != 0
-               ? -1
-               : wakes_check(m, why, room);
+    return quantiles_check("work", m->work, why, room) != 0 ? -1 : wakes_check(m, why, room);
 }
 
 static void quantiles_read(const json_t *list, double *q)
 {
     for (size_t i = 0; i < SCALE_QUANTILES; i++) {
         const json_t *v = json_array_get(list, i);
-        q[i] = json_is_number(v) && json_array_size(list) == SCALE_QUANTILES
-                   ? json_number_value(v)
-                   : (double)NAN;
+        q[i] = json_is_number(v) && json_array_size(list) == SCALE_QUANTILES ? json_number_value(v)
+                                                                             : (double)NAN;
     }
 }
 
@@ -158,8 +156,8 @@ int scale_machine_write(FILE *out, const struct scale_machine *m)
     }
     json_object_set_new(j, "sleeps_ns", sleeps);
     json_object_set_new(j, "wake_ns", wakes);
-    int err = json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) != 0 ||
-              fputc('\n', out) == EOF;
+    int err =
+        json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) != 0 || fputc('\n', out) == EOF;
     json_decref(j);
     return err ? -1 : 0;
 }

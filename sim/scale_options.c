@@ -49,8 +49,7 @@ static const struct argp_option options[] = {
     {"check", KEY_CHECK, NULL, 0,
      "Run kv live at 1 and 2 procs and three loads, and print predicted beside measured latency",
      6},
-    {"benchmark", KEY_BENCHMARK, NULL, 0, "Print simulated requests per second of elapsed time",
-     6},
+    {"benchmark", KEY_BENCHMARK, NULL, 0, "Print simulated requests per second of elapsed time", 6},
     {0}};
 
 static const char before[] =

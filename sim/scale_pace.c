@@ -58,7 +58,8 @@ void scale_pace_start(struct scale_world *w)
     w->cycle_goal = (double)w->goal;
     w->credit = w->profile->go ? 0 : hg__pacer_starting_credit(&w->pacer);
     w->assist_ratio = 0;
-    w->scannable = w->pacer.last.scanned_heap + w->heap_live - w->pacer.last.marked + stack_bytes(w);
+    w->scannable =
+        w->pacer.last.scanned_heap + w->heap_live - w->pacer.last.marked + stack_bytes(w);
     double factor = w->profile->mark_factor * noise_of(w) / scale_memory_factor(w->opt);
     w->rate = w->opt->machine.mark_rate * factor;
     w->slice_rate = w->opt->machine.slice_rate * factor;

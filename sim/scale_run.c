@@ -1,8 +1,8 @@
 /* scale_run.c: one simulated run: arrivals, the loop over events, and the run's figures.
  *
- * As in kv, a run warms up, measures from `begin` to `end`, and then drains: no more arrivals, until
- * every request that was to start in between has ended, or is given up 10 s later and counted as
- * that late.
+ * As in kv, a run warms up, measures from `begin` to `end`, and then drains: no more arrivals,
+ * until every request that was to start in between has ended, or is given up 10 s later and counted
+ * as that late.
  */
 #include "sim/memory.h"
 #include "sim/scale_world.h"
@@ -74,7 +74,8 @@ static void fill_table(double *table, const double *quantile)
         double at = i / 1024.0;
         while (k + 2 < SCALE_QUANTILES && at > scale_quantile_at[k + 1])
             k++;
-        double part = (at - scale_quantile_at[k]) / (scale_quantile_at[k + 1] - scale_quantile_at[k]);
+        double part =
+            (at - scale_quantile_at[k]) / (scale_quantile_at[k + 1] - scale_quantile_at[k]);
         table[i] = quantile[k] + part * (quantile[k + 1] - quantile[k]);
     }
 }

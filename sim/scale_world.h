@@ -14,8 +14,8 @@
  * their times, ties by kind and number, so that a run is the same each time.
  *
  * Invariants
- *   1. A connection's request is in one place: in a list of due ones, with a task in a queue or on a
- *      proc, parked at an assist or the hard limit; or the connection rests.
+ *   1. A connection's request is in one place: in a list of due ones, with a task in a queue or on
+ *      a proc, parked at an assist or the hard limit; or the connection rests.
  *   2. A task is in at most one list (task.next) and never in a list and on a proc.
  *   3. heap_live counts what procs have told; each keeps less than GROWTH_STEP to itself.
  *   4. Marking is complete when nothing is left in the pool (work_left, stacks) and nobody works on
@@ -84,24 +84,24 @@ enum scale_state {
 };
 
 struct scale_proc {
-    int64_t at; /* next event */
+    int64_t at;     /* next event */
     uint32_t place; /* in the heap of events */
     uint8_t state;
-    bool seeks; /* woken for work, which it has not found yet */
-    uint32_t task;          /* that runs */
+    bool seeks;    /* woken for work, which it has not found yet */
+    uint32_t task; /* that runs */
     uint32_t runnext;
-    uint32_t head, tail;    /* of ring */
-    struct scale_list due;  /* connections whose timers are due here */
+    uint32_t head, tail;   /* of ring */
+    struct scale_list due; /* connections whose timers are due here */
     int64_t due_since;
-    int64_t began;          /* what it does now */
-    int64_t turn_at;        /* the running turn's beginning, for time slices */
-    int64_t poll_gap;       /* between two safepoints of what it runs */
-    int64_t delay;          /* holds that others put on it meanwhile */
+    int64_t began;    /* what it does now */
+    int64_t turn_at;  /* the running turn's beginning, for time slices */
+    int64_t poll_gap; /* between two safepoints of what it runs */
+    int64_t delay;    /* holds that others put on it meanwhile */
     int64_t next_slice_at;
     int64_t credit, debt, pending;
-    int64_t heap_taken, stacks_taken; /* scan work that it is at, taken from the pool: bytes */
-    int64_t worker_ns;      /* Go: fractional worker's, this cycle */
-    bool dedicated;         /* Go: its worker stays */
+    int64_t heap_taken, stacks_taken;   /* scan work that it is at, taken from the pool: bytes */
+    int64_t worker_ns;                  /* Go: fractional worker's, this cycle */
+    bool dedicated;                     /* Go: its worker stays */
     int64_t worker_since, worker_until; /* Go: of the worker that runs here */
     uint32_t rounds;
     uint32_t idle_next, idle_prev;
@@ -110,16 +110,16 @@ struct scale_proc {
 
 enum scale_phase { SCALE_OFF, SCALE_ROOTS, SCALE_MARK };
 enum scale_step { /* of the driver: what it does when its event comes */
-    SCALE_RESTS,
-    SCALE_BEGIN,
-    SCALE_NOP1,
-    SCALE_NOP2,
-    SCALE_SCANNED,
-    SCALE_MARKS,
-    SCALE_QUIET,
-    SCALE_FLUSHED,
-    SCALE_OFFED,
-    SCALE_RESET
+                  SCALE_RESTS,
+                  SCALE_BEGIN,
+                  SCALE_NOP1,
+                  SCALE_NOP2,
+                  SCALE_SCANNED,
+                  SCALE_MARKS,
+                  SCALE_QUIET,
+                  SCALE_FLUSHED,
+                  SCALE_OFFED,
+                  SCALE_RESET
 };
 
 /* Sums from the run's beginning; differences of two tell about a stretch. */
@@ -150,8 +150,8 @@ struct scale_world {
     double stage_ns[SCALE_STAGES];
     int64_t stage_bytes[SCALE_STAGES];
     double work_table[1025], wake_table[SCALE_SLEEPS][1025]; /* by 1024ths of probability */
-    double fresh_ns;                           /* more per request without a collector */
-    int64_t begin, end;                        /* measuring */
+    double fresh_ns;    /* more per request without a collector */
+    int64_t begin, end; /* measuring */
     /* Procs. */
     int procs;
     struct scale_proc *proc;
@@ -168,13 +168,13 @@ struct scale_world {
     bool triggered;
     int64_t heap_live, goal, trigger, hard, hard_by_goal;
     double assist_ratio, u, rate; /* rate: bytes per ns in this cycle */
-    double slice_rate;               /* in slices between tasks */
+    double slice_rate;            /* in slices between tasks */
     int64_t credit;               /* the cycle's; Go: background credit */
     int64_t work_left, unswept_ns;
     double stack_ns, switch_in_ns; /* of a scan */
-    double sweep_per_byte; /* ns per byte of heap */
+    double sweep_per_byte;         /* ns per byte of heap */
     uint32_t stack_cursor, tasks;
-    int working;      /* procs with work taken from the pool */
+    int working; /* procs with work taken from the pool */
     int dedicated_wanted;
     double fraction; /* Go: of each proc's time for a fractional worker */
     int64_t scan_heap;
@@ -245,8 +245,8 @@ bool scale_task_start(struct scale_world *w, struct scale_proc *p, uint32_t t);
 void scale_task_end(struct scale_world *w, struct scale_proc *p);
 
 /* ---- scale_work.c ---- */
-/* Scan work from the pool, at a rate, that takes at most `ns`, at most `bytes` of it; its time, 0: there is
- * none. p is at it until scale_work_done. */
+/* Scan work from the pool, at a rate, that takes at most `ns`, at most `bytes` of it; its time, 0:
+ * there is none. p is at it until scale_work_done. */
 int64_t scale_work_take(struct scale_world *w, struct scale_proc *p, double rate, int64_t ns,
                         int64_t bytes);
 int64_t scale_work_done(struct scale_world *w, struct scale_proc *p);
