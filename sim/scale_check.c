@@ -61,11 +61,11 @@ static int print_line(const struct checked *c)
     agree += print_pair(c, KV_P50);
     agree += print_pair(c, KV_P99);
     print_pair(c, KV_P999);
-    printf("\n%8s cycles %.0f live %.0f; GC CPU %.1f live %.1f %%; others %.2f CPUs, stolen %.1f %%\n",
-           "",
-           c->predicted.metric[KV_CYCLES], c->live.metric[KV_CYCLES],
-           100 * c->predicted.metric[KV_GC_CPU_SHARE], 100 * c->live.metric[KV_GC_CPU_SHARE],
-           c->live.metric[KV_FOREIGN_CPU], 100 * c->live.metric[KV_STEAL_SHARE]);
+    printf(
+        "\n%8s cycles %.0f live %.0f; GC CPU %.1f live %.1f %%; others %.2f CPUs, stolen %.1f %%\n",
+        "", c->predicted.metric[KV_CYCLES], c->live.metric[KV_CYCLES],
+        100 * c->predicted.metric[KV_GC_CPU_SHARE], 100 * c->live.metric[KV_GC_CPU_SHARE],
+        c->live.metric[KV_FOREIGN_CPU], 100 * c->live.metric[KV_STEAL_SHARE]);
     fflush(stdout);
     return agree;
 }

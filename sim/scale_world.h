@@ -30,49 +30,14 @@
 #include "sim/hist.h"
 #include "sim/rng.h"
 #include "sim/scale.h"
+#include "sim/scale_load.h"
 
 #define SCALE_RING        256u              /* of a proc's run queue, as in both runtimes */
-#define SCALE_NONE        UINT32_MAX        /* no task, no connection, no proc */
 #define SCALE_NEVER       INT64_MAX         /* no event */
 #define SCALE_TICK_NS     INT64_C(1000000)  /* the monitor's */
 #define SCALE_TURN_NS     INT64_C(10000000) /* a task that ran so long makes room */
 #define SCALE_GROWTH_STEP INT64_C(16384)    /* a proc tells heap_live in such steps */
 #define SCALE_AHEAD       64u               /* arrivals drawn ahead */
-
-enum scale_stage {
-    SCALE_MAKE,  /* client: makes the request, sends it */
-    SCALE_SERVE, /* server: answers */
-    SCALE_READ,  /* client: reads the answer */
-    SCALE_WHOLE, /* all three in one go, while nothing can come between */
-    SCALE_STAGES
-};
-
-/* Task 2c is the client, 2c + 1 the server of connection c. */
-struct scale_task {
-    uint32_t next;    /* in the one list that it is in */
-    uint32_t scanned; /* cycle in which its stack was */
-    float owed;       /* Go: bytes allocated beyond what its assists paid for; negative: ahead */
-    uint32_t paid;    /* this stage's allocations are dealt with: it was parked in them */
-};
-
-struct scale_conn {
-    int64_t intended;     /* of the request in hand */
-    uint32_t next;        /* in a list of due ones */
-    uint32_t first, last; /* further arrivals: in scale_world.pending */
-    uint16_t home;        /* proc whose timer its client sleeps on */
-    uint8_t stage;
-    bool busy; /* a request is in hand */
-};
-
-struct scale_pending {
-    int64_t intended;
-    uint32_t next;
-};
-
-/* A list linked through task.next or conn.next. */
-struct scale_list {
-    uint32_t first, last, n;
-};
 
 enum scale_state {
     SCALE_ASLEEP, /* at == NEVER, in the idle list */
@@ -126,11 +91,6 @@ enum scale_step { /* of the driver: what it does when its event comes */
 struct scale_sums {
     int64_t alloc, work, background, idle, assist, sweep, scan;
     int64_t scanned_heap, scanned_stack;
-};
-
-struct scale_arrival {
-    int64_t at;
-    uint32_t conn;
 };
 
 struct scale_world {

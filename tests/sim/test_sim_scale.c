@@ -62,7 +62,7 @@ Test(sim_scale, books_balance)
 {
     static const char *const profiles[] = {"hedge", "go1.19", "go1.23"};
     struct sim_rng rng = {test_seed("sim_scale/books_balance")};
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 30; i++) {
         char line[400];
         int vcpus = 1 + (int)sim_rng_below(&rng, 64), conns = 1 + (int)sim_rng_below(&rng, 3000);
         double service = 5 + sim_rng_exp(&rng) * 50;
@@ -155,8 +155,8 @@ Test(sim_scale, go_assists_are_long)
 /* ---- what was published (docs/design/scale.md has the parameters and the table) ---- */
 
 #define DATABASE                                                                       \
-    "--network --service 500 --request-bytes 20000 --live-heap 1300M --scan-share 60 " \
-    "--duration 10 --warmup 3 "
+    "--network --service 700 --request-bytes 20000 --live-heap 1300M --scan-share 60 " \
+    "--duration 6 --warmup 2 "
 
 static double database_p99(const char *more)
 {
@@ -165,34 +165,72 @@ static double database_p99(const char *more)
     return p99_of(line);
 }
 
-/* 30 CPUs, 30,000 requests a second: p99 2.0 ms with 512 connections, 28.3 with 10,000; with
- * assist off 2.5 to 3.9 ms. */
+/* Within a factor of three of what was published: the database's own figures (its CPU time and
+ * bytes per request) were not, and the tail depends on them. */
+static void check_published(const char *what, double p99, double published)
+{
+    cr_assert(p99 > published / 3 && p99 < published * 3, "%s: p99 %g ms, published %g", what, p99,
+              published);
+}
+
+/* 30 CPUs, 30,000 requests a second, Go 1.19. */
 Test(sim_scale, published_30_cpus)
 {
-    double few = database_p99("--profile go1.19 --vcpus 30 --conns 512 --rate 30000");
     double many = database_p99("--profile go1.19 --vcpus 30 --conns 10000 --rate 30000");
     double bare =
         database_p99("--profile go1.19 --vcpus 30 --conns 10000 --rate 30000 --no-assist");
+    double rare = database_p99("--profile go1.19 --vcpus 30 --conns 10000 --rate 30000 "
+                               "--gogc 300");
     double ours = database_p99("--profile hedge --vcpus 30 --conns 10000 --rate 30000 "
                                "--policy max:5");
-    cr_assert(few > 2.0 / 3 && few < 2.0 * 3, "512 connections: p99 %g ms", few);
-    cr_assert(many > 28.3 / 3 && many < 28.3 * 3, "10,000 connections: p99 %g ms", many);
-    cr_assert_lt(bare, 3.9, "without assist: p99 %g ms", bare);
-    cr_assert_lt(ours, 2, "hedge: p99 %g ms", ours);
+    check_published("512 connections",
+                    database_p99("--profile go1.19 --vcpus 30 --conns 512 --rate 30000"), 2.0);
+    check_published("10,000 connections", many, 28.3);
+    check_published("10,000 connections, no assist", bare, 3.9);
+    check_published("10,000 connections, GOGC 300", rare, 18.8);
+    cr_assert_gt(many, 4 * bare);
+    cr_assert_gt(many, 4 * ours, "hedge: p99 %g ms", ours);
 }
 
-/* 60 CPUs on two sockets: p99 3.1 ms with 512 connections; 67.1 ms with 20,000 connections and
- * 50,000 requests a second. */
+/* 60 CPUs on two sockets. */
 Test(sim_scale, published_60_cpus)
 {
-    double few = database_p99("--profile go1.19 --vcpus 60 --sockets 2 --conns 512 --rate 30000");
     double many =
         database_p99("--profile go1.19 --vcpus 60 --sockets 2 --conns 20000 --rate 50000");
     double ours = database_p99("--profile hedge --vcpus 60 --sockets 2 --conns 20000 "
                                "--rate 50000 --policy max:5");
-    cr_assert(few > 3.1 / 3 && few < 3.1 * 3, "512 connections: p99 %g ms", few);
-    cr_assert(many > 67.1 / 3 && many < 67.1 * 3, "20,000 connections: p99 %g ms", many);
-    cr_assert_lt(ours, 3, "hedge: p99 %g ms", ours);
+    check_published(
+        "512 connections",
+        database_p99("--profile go1.19 --vcpus 60 --sockets 2 --conns 512 --rate 30000"), 3.1);
+    check_published("20,000 connections", many, 67.1);
+    cr_assert_gt(many, 3 * ours, "hedge: p99 %g ms", ours);
+}
+
+/* Upstream's cure, the maximum of five in place of the average of two, under noise on the ratio:
+ * p99 fell from 67.1 to 25.2 ms. */
+Test(sim_scale, published_cure)
+{
+    static const char same[] = "--vcpus 60 --sockets 2 --conns 20000 --rate 50000 --noise 60 "
+                               "--scan-share 20 --duration 12 --profile ";
+    char before[200], after[200];
+    snprintf(before, sizeof before, "%sgo1.19", same);
+    snprintf(after, sizeof after, "%sgo1.23", same);
+    cr_assert_lt(database_p99(after), 0.8 * database_p99(before));
+}
+
+/* Go 1.19 and 1.23 under the same load on the 2 CPUs of the built-in machine: of its marking 71 %
+ * is assist, a cycle ends far below its goal, p99 140 to 161 ms. */
+Test(sim_scale, measured_go_on_2_cpus)
+{
+    struct scale_options o = options_of("--profile go1.19 --vcpus 2 --conns 10000 --rate 100000 "
+                                        "--policy mean:2");
+    struct kv_result r = run_of(&o, 0, NULL);
+    const double *m = r.metric;
+    cr_assert(m[KV_ASSIST_SHARE] > 0.6 && m[KV_ASSIST_SHARE] < 0.8, "%g", m[KV_ASSIST_SHARE]);
+    cr_assert(m[KV_CYCLES] > 46 / 3 * 0.75 && m[KV_CYCLES] < 46 / 3 * 1.33, "%g", m[KV_CYCLES]);
+    cr_assert(m[KV_GC_CPU_SHARE] > 0.14 && m[KV_GC_CPU_SHARE] < 0.24, "%g", m[KV_GC_CPU_SHARE]);
+    cr_assert(m[KV_P99] > 140.5e6 / 1.5 && m[KV_P99] < 140.5e6 * 1.5, "%g", m[KV_P99]);
+    cr_assert_lt(m[KV_PEAK_OVER_GOAL], 0.95);
 }
 
 /* ---- speed and size ---- */
