@@ -20,6 +20,9 @@ static void draw_arrival(struct scale_world *w, struct scale_arrival *a)
     double at = w->burst > 0 ? ceil(w->ahead_at / w->burst) * w->burst : w->ahead_at;
     a->at = at < 9e18 ? (int64_t)at : SCALE_NEVER;
     a->conn = sim_rng_below(&w->arrivals_rng, (uint32_t)w->opt->load.conns);
+    /* It will be looked at soon, and lies anywhere in memory. */
+    __builtin_prefetch(&w->conn[a->conn]);
+    __builtin_prefetch(&w->task[2 * a->conn]);
 }
 
 static void put_off(struct scale_world *w, struct scale_conn *c, int64_t intended)
@@ -53,8 +56,6 @@ static void arrive(struct scale_world *w)
     w->outstanding += w->now >= w->begin;
     draw_arrival(w, a);
     w->ahead_first = (w->ahead_first + 1) % SCALE_AHEAD;
-    /* The next ones' connections are far apart in memory. */
-    __builtin_prefetch(&w->conn[w->ahead[(w->ahead_first + 8) % SCALE_AHEAD].conn]);
     if (c->busy) {
         put_off(w, c, w->now);
         return;
