@@ -8,7 +8,7 @@
  *   fresh       without a collector: what memory costs that was never used before
  *   busy        100,000 arrivals a second: marking in slices, scans of stacks at switch-in
  *   alone       on one task, in this process: how the work of requests varies; how late sleeps end;
- *               marking and sweeping with nobody running, without and with many parked tasks
+ *               marking and sweeping with nobody running
  */
 #include "sim/kv_child.h"
 #include "sim/kv_store.h"
@@ -16,6 +16,7 @@
 #include "sim/outfile.h"
 #include "sim/scale.h"
 #include "sim/sim.h"
+#include <errno.h>
 #include <hedge/hedge.h>
 #include <math.h>
 #include <string.h>
@@ -26,7 +27,6 @@
 #define BURST_US     10e3
 #define ALONE        100000 /* requests */
 #define ALONE_CYCLES 6
-#define PARKED_WORDS 200
 #define SLEEP_NS     INT64_C(200000000) /* for each length of sleep */
 
 /* Columns of kv's table of cycles. */
@@ -68,7 +68,7 @@ static struct kv_options load_of(const struct scale_options *opt, int conns, dou
     o.rate = rate;
     o.procs = 1;
     o.duration_s = seconds;
-    o.warmup_s = 0.5;
+    o.warmup_s = 0.3;
     o.burst_us = rate < BUSILY ? BURST_US : 0;
     o.gogc = 100;
     o.cycles = "kept"; /* the table, in the result; a child writes no files */
@@ -99,6 +99,11 @@ static void marking(struct scale_machine *m, const struct measured *few,
         column_mean(&many->r.cycles, SCANNED_HEAP) - column_mean(&few->r.cycles, SCANNED_HEAP);
     m->conn_scan_bytes = fmax(0, more / (MANY_CONNS - SCALE_FEW_CONNS));
     m->stack_bytes = column_mean(&many->r.cycles, SCANNED_STACK) / (2 * MANY_CONNS);
+    /* What marking takes beyond the heap's own is due to the stacks. */
+    const struct kv_table *u = &many->r.cycles;
+    double all_ns = column_mean(u, BACKGROUND_NS) + column_mean(u, IDLE_NS);
+    double stacks_ns = all_ns - column_mean(u, SCANNED_HEAP) / m->mark_rate;
+    m->stack_ns = fmax(100, stacks_ns / (2 * MANY_CONNS));
     /* In `busy` nearly all stacks are scanned by those who run them, and the heap is marked in
      * slices; what idle procs did is taken off. */
     const struct kv_table *t = &busy->r.cycles;
@@ -127,7 +132,6 @@ struct alone {
     const struct kv_options *opt;
     struct scale_machine *m;
     struct kv_store *store;
-    hg_chan *never; /* where parked tasks wait */
     hg_histogram work, late;
     int err;
 };
@@ -194,42 +198,18 @@ static void collect_alone(double *mark_ns, double *sweep_ns)
     *sweep_ns = (double)(to.sweep_ns - from.sweep_ns) / ALONE_CYCLES;
 }
 
-static void parked_task(void *arg)
+static int mark_alone(struct scale_machine *m)
 {
-    const struct alone *a = arg;
-    void *nothing;
-    /* As much stack as under a task of kv, whose frames repeat one reference. */
-    struct kv_node *volatile frame[PARKED_WORDS];
-    frame[0] = kv_node_new();
-    for (int i = 1; i < PARKED_WORDS; i++)
-        frame[i] = frame[0];
-    int err = hg_chan_recv(a->never, &nothing, HG_FOREVER);
-    (void)err; /* the channel is closed at the end */
-}
-
-static int mark_alone(struct alone *a)
-{
-    struct scale_machine *m = a->m;
+    static hg_histogram handshake;
     hg_cycle last;
-    hg_histogram *handshake = &a->late;
-    double bare, parked, sweep;
-    int err = hg_chan_new(sizeof(void *), 0, HG_REFS, &a->never);
-    if (err != 0)
-        return err;
-    collect_alone(&bare, &sweep);
+    double mark_ns, sweep_ns;
+    collect_alone(&mark_ns, &sweep_ns);
     if (hg_stats_cycles(hg_current(), &last, 1) != 1)
-        return -1;
-    m->mark_rate = (double)last.scanned_heap / bare;
-    m->sweep_ns = sweep / (double)last.heap_at_end;
-    for (int i = 0; i < MANY_CONNS && err == 0; i++)
-        err = hg_go(parked_task, a);
-    if (err != 0)
-        return err;
-    collect_alone(&parked, &sweep);
-    m->stack_ns = fmax(1, (parked - bare) / MANY_CONNS);
-    hg_stats_histogram(hg_current(), HG_HIST_HANDSHAKE, handshake);
-    m->handshake_ns = (double)hg_histogram_quantile(handshake, 0.5);
-    hg_chan_close(a->never);
+        return -ENODATA;
+    m->mark_rate = (double)last.scanned_heap / mark_ns;
+    m->sweep_ns = sweep_ns / (double)last.heap_at_end;
+    hg_stats_histogram(hg_current(), HG_HIST_HANDSHAKE, &handshake);
+    m->handshake_ns = (double)hg_histogram_quantile(&handshake, 0.5);
     return 0;
 }
 
@@ -238,14 +218,12 @@ static int alone_task(void *arg)
     struct alone *a = arg;
     int err = hg_root_add(hg_current(), &a->store, 1, HG_REFS);
     if (err == 0)
-        err = hg_root_add(hg_current(), &a->never, 1, HG_REFS);
-    if (err == 0)
         err = kv_store_build(&a->store, a->opt->keys, a->opt->value_bytes, NULL);
     if (err != 0)
         return err;
     work_alone(a);
     sleep_alone(a);
-    err = mark_alone(a);
+    err = mark_alone(a->m);
     return err != 0 ? err : a->err;
 }
 

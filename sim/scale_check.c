@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#define LIVE_SECONDS 6
+#define LIVE_SECONDS 4
 #define LOADS        3
 #define TOLERANCE    0.25
 
@@ -34,7 +34,7 @@ static bool run_both(const struct scale_options *opt, struct checked *c)
     here.load.procs = c->procs;
     here.load.rate = c->rate;
     here.load.duration_s = LIVE_SECONDS;
-    here.load.warmup_s = 2;
+    here.load.warmup_s = 1;
     if (kv_child(&here.load, &policy, 1, NULL, NULL, &c->live, why, sizeof why) !=
         KV_CHILD_RESULT) {
         fprintf(stderr, "hedge-sim scale: --check: the live run failed: %s\n", why);

@@ -42,7 +42,7 @@ void scale_machine_builtin(struct scale_machine *m)
         .fresh_ns = 0.44,
         .mark_rate = 0.72,
         .slice_rate = 0.40,
-        .stack_ns = 450,
+        .stack_ns = 1900,
         .switch_in_ns = 2080,
         .stack_bytes = 2510,
         .sweep_ns = 0.0167,
