@@ -320,6 +320,11 @@ static void make_result(struct kv_result *r, const struct scale_world *w,
     double *m = r->metric, wall = (double)(end - w->begin);
     for (int i = 0; i < KV_METRICS; i++)
         m[i] = NAN;
+    for (int in = 0; in < 2; in++) { /* where slow requests' time went is not kept */
+        r->blame[in].requests = r->blame[in].behind_ns = NAN;
+        for (int part = 0; part < KV_PARTS; part++)
+            r->blame[in].ns[part] = NAN;
+    }
     m[KV_OPS] = (double)w->done;
     m[KV_WANTED_RATE] = w->opt->load.rate;
     m[KV_SECONDS] = wall / 1e9;
