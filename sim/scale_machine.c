@@ -31,7 +31,8 @@ static double *figure_of(struct scale_machine *m, size_t i)
     return (double *)((char *)m + figures[i].at);
 }
 
-/* Medians of five calibrations of a machine on which nobody else worked; docs/design/scale.md. */
+/* Rounded from several calibrations of one machine, not all of them undisturbed; stack_ns from the
+ * cycles of a live run. docs/design/scale.md says how far they can be relied on. */
 void scale_machine_builtin(struct scale_machine *m)
 {
     *m = (struct scale_machine){
