@@ -22,9 +22,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct argp;
+struct argp_state;
+
 #define KV_ENTRY_NODES   4 /* pointerful nodes of 48 bytes that hang off each entry of the store */
 #define KV_POLICIES_MAX  12
 #define KV_CHECKS_MAX    16
+#define KV_PARAMS_MAX    12
 #define KV_FEWEST_CYCLES 30 /* below, a run's p99.9 rests on too few cycles to be printed */
 
 /* ---- options (kv_options.c) ---- */
@@ -34,7 +38,16 @@ struct kv_policy {
     bool off;
 };
 
+/* A parameter that kv itself does not have, for the JSON of a program built on its load. */
+struct kv_param {
+    const char *name, *text; /* text NULL: the number */
+    double number;
+};
+
 struct kv_options {
+    const char *program; /* "hedge-sim kv": who ran, for the JSON and messages */
+    struct kv_param more[KV_PARAMS_MAX];
+    int mores;
     int conns;   /* each is a client task, a server task, two channels */
     double rate; /* arrivals per second, all connections together */
     int read_percent;
@@ -58,6 +71,19 @@ struct kv_options {
     struct sim_sweep sweep; /* asked for: this is not one comparison but many */
 };
 
+/* The parts of the command line that other programs with the same load share, as children of their
+ * own parsers; each takes a struct kv_options as its input: the load; policies and measuring. */
+extern const struct argp kv_argp_load, kv_argp_measure;
+/* The value of a numeric option, or the end of the process with a message. */
+double kv_option_number(struct argp_state *state, const char *option, const char *text, double low,
+                        double high, bool whole);
+/* A file that can be put there later, or likewise. */
+const char *kv_option_file(struct argp_state *state, const char *option, const char *path);
+/* Sets what kv's command line starts from: the defaults, GOGC and GOMAXPROCS. */
+void kv_options_init(struct kv_options *opt, const char *program);
+/* After all options: settles policies (those of `list` where none was named), repetitions and
+ * checks, or ends the process. */
+void kv_options_finish(struct argp_state *state, struct kv_options *opt, const char *list);
 /* Fills opt from the command line and, for what it leaves open, the environment (GOGC, GOMAXPROCS).
  * Ends the process with status 2 and a message that names the option where a value is wrong, with 0
  * after --help. */
@@ -227,6 +253,8 @@ int kv_check_syntax(const struct kv_options *opt, const char *expression, char *
 /* skipped: as in struct kv_runs. */
 void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_machine *m,
                       const char *skipped);
+/* Above the lines of kv_report_run. */
+void kv_report_runs_heading(FILE *out);
 void kv_report_run(FILE *out, const struct kv_options *opt, const struct kv_result *r);
 void kv_report_table(FILE *out, const struct kv_summary *s);
 void kv_report_comparison(FILE *out, const struct kv_runs *runs, const struct kv_summary *s);

@@ -54,6 +54,11 @@ void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_
         fprintf(out, "note      ");
         text_wrap(out, 10, skipped);
     }
+    kv_report_runs_heading(out);
+}
+
+void kv_report_runs_heading(FILE *out)
+{
     fprintf(out, "\n%-14s rep. %9s %9s %9s %9s %9s %7s\n", "latency, ms", "p50", "p99", "p99.9",
             "max", "op/s", "cycles");
 }

@@ -12,6 +12,7 @@ static const struct sim_command commands[] = {
     {"kv", "a live key-value load on tasks: latency under pacing policies", sim_kv},
     {"replay", "recorded gctrace and gcpacertrace lines, fed to pacing policies", sim_replay},
     {"merge", "joins results that were made apart", sim_merge},
+    {"scale", "kv's load in virtual time: machines that are not here", sim_scale},
     {"env", "every environment variable, its value and meaning", sim_env},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
