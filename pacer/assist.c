@@ -31,6 +31,9 @@
  * the last cycles: their mean for the ratio (a hedge must not be charged to tasks), the policy's
  * estimate for u (while in doubt, the full share). The cycle's own measurement takes over in
  * proportion, fully once an eighth of the work is done.
+ *
+ * For studies each damper can be left out (struct hg_pacer_study). Without the dead band the ratio
+ * is work_left / landing from the start, as in a pacer that knows no other brake than credit.
  */
 #include "pacer/internal.h"
 
@@ -132,6 +135,12 @@ static double landing(const struct hg_pacer_plan *plan, int64_t heap_live)
     return (double)hg__pacer_larger(aim, zone / 64 + 1);
 }
 
+/* Without a soft landing: the bytes up to the goal. Positive. */
+static double runway_left(const struct hg_pacer_plan *plan, int64_t heap_live)
+{
+    return (double)hg__pacer_larger(plan->goal - heap_live, 1);
+}
+
 struct hg_pacer_assist hg__pacer_revise(const struct hg_pacer *p,
                                         const struct hg_pacer_progress *now, bool assist_on)
 {
@@ -149,8 +158,10 @@ struct hg_pacer_assist hg__pacer_revise(const struct hg_pacer *p,
     if (!assist_on)
         return out;
     needed = trust * measured + (1 - trust) * needed_by_ratio(hg__pacer_mean_ratio(p), work);
-    land = landing(plan, n.heap_live);
-    if (needed > land)
+    land = p->config.study.no_landing ? runway_left(plan, n.heap_live) : landing(plan, n.heap_live);
+    if (p->config.study.no_deadband)
+        out.ratio = hg__pacer_clamp(work / land, 0, RATIO_MAX);
+    else if (needed > land)
         out.ratio = hg__pacer_clamp(work * (1 - land / needed) / land, 0, RATIO_MAX);
     return out;
 }
@@ -162,5 +173,7 @@ int64_t hg__pacer_starting_credit(const struct hg_pacer *p)
 {
     int64_t credit = p->plan.work / CREDIT_SHARE;
 
+    if (p->config.study.no_credit)
+        return 0;
     return hg__pacer_smaller(hg__pacer_larger(credit, CREDIT_LEAST), CREDIT_MOST);
 }

@@ -66,6 +66,11 @@ int64_t hg__pacer_hard(const struct hg_pacer *p, const struct hg_pacer_memory *m
 double hg__pacer_mean_ratio(const struct hg_pacer *p);
 double hg__pacer_median_ratio(const struct hg_pacer *p);
 
+/* calm.c: the last cycle has ended. */
+void hg__pacer_calm_begin(struct hg_pacer *p);
+/* calm.c: takes in what was observed since. True: it gave a new rate. */
+bool hg__pacer_calm_observe(struct hg_pacer *p, int64_t alloc_bytes, int64_t mutator_ns);
+
 /* limit.c: empties the bucket. */
 void hg__pacer_limiter_init(struct hg_pacer_limiter *l);
 /* limit.c: sizes the bucket for a number of procs. */

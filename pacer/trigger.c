@@ -40,7 +40,7 @@ static int64_t longest_quiet(const struct hg_pacer *p)
 {
     int64_t longest = 0;
 
-    for (int i = 0; i < p->config.policy.n; i++)
+    for (int i = 0; i < hg__policy_window(&p->config.policy); i++)
         longest = hg__pacer_larger(longest, p->quiet_window[i]);
     return longest;
 }

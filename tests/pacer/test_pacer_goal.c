@@ -14,7 +14,7 @@
 static struct hg_pacer_config config(int gc_percent, int64_t limit)
 {
     return (struct hg_pacer_config){
-        .gc_percent = gc_percent, .memory_limit = limit, .policy = {.kind = HG_POLICY_MAX, .n = 5}};
+        .gc_percent = gc_percent, .memory_limit = limit, .policy = {.kind = HG_POLICY_MAX, .param = {5}}};
 }
 
 /* A cycle that scanned and kept `live` bytes; the mutators allocated c * 1/1 of what GC scanned. */
