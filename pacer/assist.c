@@ -124,21 +124,27 @@ static double share(const struct hg_pacer_plan *plan, double needed, int64_t hea
     return hg__pacer_clamp(HG_PACER_U * needed / (double)room, U_LEAST, HG_PACER_U);
 }
 
-/* The bytes within which work should be done; see above. Positive. */
-static double landing(const struct hg_pacer_plan *plan, int64_t heap_live)
+int64_t hg__pacer_tolerance(const struct hg_pacer *p)
 {
-    int64_t zone = plan->hard - plan->goal;
-    int64_t tolerance = hg__pacer_smaller(plan->goal / TOLERANCE_GOAL, zone / TOLERANCE_HARD);
-    int64_t by_goal = plan->goal - heap_live + tolerance;
-    int64_t aim = hg__pacer_larger(by_goal, (plan->hard - heap_live) / LANDING_PARTS);
+    int64_t goal = p->plan.goal, zone = p->plan.hard - goal;
 
-    return (double)hg__pacer_larger(aim, zone / 64 + 1);
+    if (p->config.study.no_landing || goal == HG_PACER_NO_GOAL)
+        return 0;
+    return hg__pacer_smaller(goal / TOLERANCE_GOAL, zone / TOLERANCE_HARD);
 }
 
-/* Without a soft landing: the bytes up to the goal. Positive. */
-static double runway_left(const struct hg_pacer_plan *plan, int64_t heap_live)
+/* The bytes within which work should be done; see above. Without a soft landing: up to the goal.
+ * Positive. */
+static double landing(const struct hg_pacer *p, int64_t heap_live)
 {
-    return (double)hg__pacer_larger(plan->goal - heap_live, 1);
+    const struct hg_pacer_plan *plan = &p->plan;
+    int64_t zone = plan->hard - plan->goal;
+    int64_t by_goal = plan->goal - heap_live + hg__pacer_tolerance(p);
+    int64_t aim = hg__pacer_larger(by_goal, (plan->hard - heap_live) / LANDING_PARTS);
+
+    if (p->config.study.no_landing)
+        return (double)hg__pacer_larger(by_goal, 1);
+    return (double)hg__pacer_larger(aim, zone / 64 + 1);
 }
 
 struct hg_pacer_assist hg__pacer_revise(const struct hg_pacer *p,
@@ -158,7 +164,7 @@ struct hg_pacer_assist hg__pacer_revise(const struct hg_pacer *p,
     if (!assist_on)
         return out;
     needed = trust * measured + (1 - trust) * needed_by_ratio(hg__pacer_mean_ratio(p), work);
-    land = p->config.study.no_landing ? runway_left(plan, n.heap_live) : landing(plan, n.heap_live);
+    land = landing(p, n.heap_live);
     if (p->config.study.no_deadband)
         out.ratio = hg__pacer_clamp(work / land, 0, RATIO_MAX);
     else if (needed > land)

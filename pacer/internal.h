@@ -62,6 +62,9 @@ int64_t hg__pacer_goal(const struct hg_pacer *p, const struct hg_pacer_memory *m
 int64_t hg__pacer_hard_by_goal(int64_t goal);
 int64_t hg__pacer_hard(const struct hg_pacer *p, const struct hg_pacer_memory *mem, int64_t goal);
 
+/* assist.c: bytes by which a cycle may pass its goal before anything is owed for it. */
+int64_t hg__pacer_tolerance(const struct hg_pacer *p);
+
 /* measure.c: mean and median of the last HG__PACER_EXPECT_N measurements; 0 when there is none. */
 double hg__pacer_mean_ratio(const struct hg_pacer *p);
 double hg__pacer_median_ratio(const struct hg_pacer *p);

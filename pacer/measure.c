@@ -127,7 +127,7 @@ static void push_sample(struct hg_pacer *p, double c)
     push(p->window, c);
     push(p->rate_window, p->alloc_rate);
     push(p->mark_window, (double)gc_ns / ((double)m->procs * HG_PACER_U));
-    push(p->calm.window, p->calm.rate);
+    push(p->calm.window, p->calm.parts > 0 ? p->calm.rate : 0);
     if (p->window_len < HG_PACER_WINDOW)
         p->window_len++;
 }

@@ -146,15 +146,16 @@ struct hg_pacer_calm {
     double rate;                      /* now, before the next trigger */
     int64_t alloc_bytes, mutator_ns;  /* up to where the last part ended */
     int parts;                        /* measured since the last cycle's end */
-    double window[HG_PACER_WINDOW];   /* at the trigger of the last cycles, newest first */
+    double window[HG_PACER_WINDOW];   /* before the last cycles' triggers, newest first */
 };
 
 /* What policy adaptive has learnt (pacer/policy_adaptive.c). */
 struct hg_pacer_adaptive {
-    double level, calm_level; /* logarithms of the ratio and of the rate before the trigger */
-    int count;                /* measurements behind `level`; 0: none yet */
-    double suspect;           /* the newest error, if it may be a change of level; else 0 */
-    double calm_error;        /* usual size of a step of the rate before the trigger */
+    double level;      /* logarithm of the ratio that is expected */
+    int count;         /* ratios behind it; 0: none yet */
+    double suspect;    /* the newest error, if it may be a change of level; else 0 */
+    bool calm_known;   /* calm_level: logarithm of the usual rate before the trigger */
+    double calm_level;
     double error[HG_PACER_WINDOW]; /* of the forecasts, newest first */
     int errors;
 };

@@ -1,82 +1,158 @@
-/* policy_adaptive.c: placeholder header, rewritten once the method is settled. */
+/* policy_adaptive.c: our own policy: a forecast, and as much on top as forecasts have been wrong.
+ *
+ * Everything is in logarithms, since noise on a rate is a factor. docs/design/adaptive.md has the
+ * reasons, where each number comes from, and what was measured.
+ *
+ *   forecast   level, moved by what the rate before the trigger shows
+ *   error      log(measured) - forecast; the newest ERRORS are kept
+ *   hedge      the QUANTILE of the errors, at least 0
+ *   estimate   max(exp(forecast), exp(forecast + hedge) - ALLOWANCE * tolerance)
+ *
+ * where the tolerance is what a cycle may pass its goal by before a task owes anything for it
+ * (assist.c): within it nobody notices that a cycle is late, and there is nothing to hedge against.
+ *
+ * Level. The mean of the ratios since the last change of level, with at most MEMORY of them behind
+ * it. What remains of a trend is a steady error of one sign, and so becomes part of the hedge.
+ *
+ * Change of level. An error is suspect if it is larger than JUMP_SPREADS usual errors and
+ * JUMP_LEAST. One suspect says nothing yet: if it was upwards the next cycle expects as much again,
+ * if it was downwards nothing changes. A second one in the same direction is the new level. So a
+ * step down is followed after two cycles, an outlier costs one early cycle, and errors that a
+ * change of level makes do not widen the hedge for the new one.
+ *
+ * Before the trigger. The allocation rate between cycles (calm.c) is compared with what it was
+ * before the cycles behind the level. If it has moved by more than CALM_JUMP the forecast moves by
+ * as much, up or down, at once: a step that happens between two cycles makes none of them late.
+ * The next measurement judges: if it lies nearer to the moved forecast it is the new level; else
+ * the rate has moved and the ratio has not, and the rate is taken as the new normal.
+ *
+ * After: the newsvendor's quantile (Arrow, Harris and Marschak, "Optimal inventory policy", 1951)
+ * over the errors of one-step forecasts, as in conformal prediction (Vovk, Gammerman and Shafer,
+ * "Algorithmic Learning in a Random World", 2005).
+ */
 #include <math.h>
 
 #include "pacer/internal.h"
 #include "pacer/policy.h"
 
-#define RATIO_LEAST   1e-6
-#define MEMORY        8
-#define JUMP_LEAST    0.35
-#define JUMP_SPREADS  4.0
-#define SPREAD_LEAST  0.02
-#define QUANTILE      0.92
-#define ERRORS        24
+#define RATIO_LEAST  1e-6 /* the logarithm of less is not worth telling apart */
+#define MEMORY       4
+#define ERRORS       24
+#define QUANTILE     0.96 /* of 24: the second largest, so that one outlier is no hedge */
+#define ALLOWANCE    0.75 /* the rest of the tolerance is for noise within a cycle */
+#define JUMP_LEAST   0.35
+#define JUMP_SPREADS 4.0
+#define SPREAD_LEAST 0.02
+#define MEDIAN_SIGMA 1.4826 /* standard deviations in the median size of normal errors */
+#define CALM_JUMP    0.25
+_Static_assert(ERRORS <= HG_PACER_WINDOW, "errors are kept in a window");
 
+static double logarithm(double v) { return log(fmax(v, RATIO_LEAST)); }
+
+/* The usual size of an error: outliers do not count. */
 static double spread(const struct hg_pacer_adaptive *a)
 {
-    double size[HG_PACER_WINDOW];
+    double size[ERRORS];
 
     for (int i = 0; i < a->errors; i++)
         size[i] = fabs(a->error[i]);
-    return fmax(1.48 * hg__window_quantile(size, a->errors, 0.5), SPREAD_LEAST);
+    return fmax(MEDIAN_SIGMA * hg__window_quantile(size, a->errors, 0.5), SPREAD_LEAST);
 }
 
 static void push_error(struct hg_pacer_adaptive *a, double e)
 {
-    int n = a->errors < ERRORS ? a->errors : ERRORS - 1;
-
-    for (int i = n; i > 0; i--)
+    if (a->errors < ERRORS)
+        a->errors++;
+    for (int i = a->errors - 1; i > 0; i--)
         a->error[i] = a->error[i - 1];
     a->error[0] = e;
-    a->errors = n + (a->errors < ERRORS);
+}
+
+/* How far a rate before the trigger moves the forecast: not at all, unless it is far. */
+static double shift(const struct hg_pacer_adaptive *a, double rate)
+{
+    double moved;
+
+    if (rate <= 0 || !a->calm_known)
+        return 0;
+    moved = logarithm(rate) - a->calm_level;
+    return fabs(moved) > CALM_JUMP ? moved : 0;
+}
+
+static int memory(const struct hg_pacer_adaptive *a)
+{
+    return a->count < MEMORY ? a->count : MEMORY;
+}
+
+static void begin_calm_level(struct hg_pacer_adaptive *a, double rate)
+{
+    a->calm_known = rate > 0;
+    a->calm_level = a->calm_known ? logarithm(rate) : 0;
+}
+
+/* A new level: from `count` ratios, with this rate before the trigger. */
+static void begin_level(struct hg_pacer_adaptive *a, double level, int count, double rate)
+{
+    a->level = level;
+    a->count = count;
+    a->suspect = 0;
+    begin_calm_level(a, rate);
+}
+
+/* One more ratio of the same level. */
+static void follow(struct hg_pacer_adaptive *a, double e, double rate)
+{
+    a->suspect = 0;
+    a->count++;
+    a->level += e / memory(a);
+    push_error(a, e);
+    if (rate <= 0)
+        return;
+    if (!a->calm_known || shift(a, rate) != 0)
+        begin_calm_level(a, rate);
+    else
+        a->calm_level += (logarithm(rate) - a->calm_level) / memory(a);
 }
 
 static void learn(struct hg_pacer *p, int age)
 {
     struct hg_pacer_adaptive *a = &p->adaptive;
-    double x = log(fmax(p->window[age], RATIO_LEAST)), e, jump;
+    double x = logarithm(p->window[age]), rate = p->calm.window[age];
+    double e = x - a->level, moved = shift(a, rate);
 
     if (a->count == 0) {
-        a->level = x;
-        a->count = 1;
-        return;
+        begin_level(a, x, 1, rate);
+    } else if (moved != 0 && fabs(e - moved) < fabs(e)) {
+        begin_level(a, x, 1, rate);
+        push_error(a, e - moved);
+    } else if (fabs(e) <= fmax(JUMP_LEAST, JUMP_SPREADS * spread(a))) {
+        follow(a, e, rate);
+    } else if (a->suspect * e > 0) {
+        begin_level(a, (x + logarithm(p->window[age + 1])) / 2, 2, rate);
+    } else {
+        a->suspect = e;
+        if (e > 0)
+            push_error(a, e);
     }
-    e = x - a->level;
-    jump = fmax(JUMP_LEAST, JUMP_SPREADS * spread(a));
-    if (fabs(e) > jump) {
-        if (a->suspect * e > 0) {
-            double before = log(fmax(p->window[age + 1], RATIO_LEAST));
-
-            a->level = (x + before) / 2;
-            a->count = 2;
-            a->suspect = 0;
-        } else {
-            a->suspect = e;
-            if (e > 0)
-                push_error(a, e);
-        }
-        return;
-    }
-    a->suspect = 0;
-    a->count++;
-    a->level += e / (a->count < MEMORY ? a->count : MEMORY);
-    push_error(a, e);
 }
 
 static double estimate(const struct hg_pacer *p)
 {
     const struct hg_pacer_adaptive *a = &p->adaptive;
-    double hedge = hg__window_quantile(a->error, a->errors, QUANTILE);
-    double top = a->level + fmax(hedge, 0);
+    double hedge = fmax(hg__window_quantile(a->error, a->errors, QUANTILE), 0);
+    double forecast = a->level + fmax(a->suspect, 0);
+    double tolerance = ALLOWANCE * (double)hg__pacer_tolerance(p), ahead;
 
-    if (a->suspect > 0)
-        top = fmax(top, a->level + a->suspect);
-    return exp(top);
+    if (p->calm.parts > 0) {
+        ahead = a->level + shift(a, p->calm.rate);
+        forecast = ahead == a->level ? forecast : ahead;
+    }
+    return fmax(exp(forecast), exp(forecast + hedge) - hg__policy_ratio_of_runway(p, tolerance));
 }
 
 const struct hg_policy hg__policy_adaptive = {
     .name = "adaptive",
-    .help = "our own: forecast plus the errors that forecasts have had, with a change detector",
+    .help = "a forecast, and on top what forecasts were wrong by; sees steps before the trigger",
     .window = 5,
     .looks_ahead = true,
     .learn = learn,

@@ -249,6 +249,7 @@ struct pacer_cycle pacer_loop_cycle(struct pacer_loop *l, const struct pacer_loa
     return (struct pacer_cycle){
         .plan = r.plan,
         .heap_at_end = r.heap,
+        .live = r.work,
         .allocated = r.heap - before,
         .assist_ns = r.assist_ns,
         .gc_ns = r.assist_ns + r.background_ns + r.idle_ns,

@@ -17,15 +17,17 @@ const struct pacer_figure_info pacer_figure_info[PACER_FIGURES] = {
     [PACER_OVERSHOOT_P99] = {"overshoot_p99"},
     [PACER_PEAK_OVER_GOAL] = {"peak_over_goal"},
     [PACER_CYCLES_PER_GIB] = {"cycles_per_gib"},
+    [PACER_HEAP_OVER_LIVE] = {"heap_over_live"},
     [PACER_GC_CPU_SHARE] = {"gc_cpu_share"},
     [PACER_WAIT_SHARE] = {"wait_share"},
     [PACER_RELEASE] = {"cycles_to_release"},
     [PACER_EXTRA_CYCLES] = {"extra_cycles_per_gib"},
     [PACER_EXTRA_SHARE] = {"extra_cycles_share"},
+    [PACER_EXTRA_HEAP] = {"extra_heap_share"},
 };
 
 struct totals {
-    double late, with_assist, assist_ns, gc_ns, wait_ns, cpu_ns, allocated, peak;
+    double late, with_assist, assist_ns, gc_ns, wait_ns, cpu_ns, allocated, peak, heap, live;
     int held, falls; /* cycles that began too early after the load fell, and how often it did */
     bool holds;
 };
@@ -39,6 +41,8 @@ static void count(struct totals *t, const struct pacer_cycle *c, double over)
     t->wait_ns += c->wait_ns;
     t->cpu_ns += c->cpu_ns;
     t->allocated += c->allocated;
+    t->heap += c->heap_at_end;
+    t->live += c->live;
     t->peak = fmax(t->peak, over);
 }
 
@@ -94,6 +98,7 @@ void pacer_run(const struct hg_pacer_config *c, struct pacer_source *source, int
     figure[PACER_OVERSHOOT_P99] = fmax(p99(over, cycles) - 1, 0);
     figure[PACER_PEAK_OVER_GOAL] = t.peak;
     figure[PACER_CYCLES_PER_GIB] = cycles / (t.allocated / GIB);
+    figure[PACER_HEAP_OVER_LIVE] = t.heap / t.live;
     figure[PACER_GC_CPU_SHARE] = t.gc_ns / t.cpu_ns;
     figure[PACER_WAIT_SHARE] = t.wait_ns / (t.cpu_ns - t.gc_ns);
     figure[PACER_RELEASE] = t.falls > 0 ? (double)t.held / t.falls : (double)NAN;

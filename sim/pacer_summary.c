@@ -18,6 +18,8 @@ static double value(const double *run, const double *edge, int figure)
         return own - other;
     if (figure == PACER_EXTRA_SHARE)
         return own / other - 1;
+    if (figure == PACER_EXTRA_HEAP)
+        return run[PACER_HEAP_OVER_LIVE] / edge[PACER_HEAP_OVER_LIVE] - 1;
     return run[figure];
 }
 
