@@ -138,14 +138,17 @@ static void push_quiet(struct hg_pacer *p, int64_t ns)
     p->quiet_window[0] = ns;
 }
 
+bool hg__pacer_looks_ahead(const struct hg_pacer *p)
+{
+    return hg__policy_of(p->config.policy.kind)->looks_ahead && p->window_len > 0;
+}
+
 bool hg__pacer_observe(struct hg_pacer *p, int64_t alloc_bytes, int64_t mutator_ns,
                        const struct hg_pacer_memory *mem)
 {
     int64_t before = p->plan.trigger;
 
-    if (!hg__policy_of(p->config.policy.kind)->looks_ahead || p->window_len == 0)
-        return false;
-    if (!hg__pacer_calm_observe(p, alloc_bytes, mutator_ns))
+    if (!hg__pacer_looks_ahead(p) || !hg__pacer_calm_observe(p, alloc_bytes, mutator_ns))
         return false;
     estimate(p);
     hg__pacer_plan(p, mem);

@@ -156,6 +156,7 @@ struct hg_pacer_adaptive {
     double suspect;    /* the newest error, if it may be a change of level; else 0 */
     bool calm_known;   /* calm_level: logarithm of the usual rate before the trigger */
     double calm_level;
+    double calm_spread; /* how far it has moved without a meaning */
     double error[HG_PACER_WINDOW]; /* of the forecasts, newest first */
     int errors;
 };
@@ -193,6 +194,8 @@ void hg__pacer_plan(struct hg_pacer *p, const struct hg_pacer_memory *mem);
  * it as often as convenient. */
 bool hg__pacer_observe(struct hg_pacer *p, int64_t alloc_bytes, int64_t mutator_ns,
                        const struct hg_pacer_memory *mem);
+/* Whether hg__pacer_observe does anything. */
+bool hg__pacer_looks_ahead(const struct hg_pacer *p);
 /* New configuration; takes effect at once: call hg__pacer_plan next. A new policy starts as if it
  * had been in use for all of the window. */
 void hg__pacer_configure(struct hg_pacer *p, const struct hg_pacer_config *c);

@@ -3,7 +3,7 @@
  * Everything is in logarithms, since noise on a rate is a factor. docs/design/adaptive.md has the
  * reasons, where each number comes from, and what was measured.
  *
- *   forecast   level, moved by what the rate before the trigger shows
+ *   forecast   level, raised by what the rate before the trigger shows
  *   error      log(measured) - forecast; the newest ERRORS are kept
  *   hedge      the QUANTILE of the errors, at least 0
  *   estimate   max(exp(forecast), exp(forecast + hedge) - ALLOWANCE * tolerance)
@@ -21,10 +21,11 @@
  * change of level makes do not widen the hedge for the new one.
  *
  * Before the trigger. The allocation rate between cycles (calm.c) is compared with what it was
- * before the cycles behind the level. If it has moved by more than CALM_JUMP the forecast moves by
- * as much, up or down, at once: a step that happens between two cycles makes none of them late.
- * The next measurement judges: if it lies nearer to the moved forecast it is the new level; else
- * the rate has moved and the ratio has not, and the rate is taken as the new normal.
+ * before the cycles behind the level. If it has risen by more than it does without a meaning, and
+ * by more than CALM_JUMP, the forecast rises by as much, at once: a step up between two cycles makes
+ * none of them late. A fall moves no forecast: where it means nothing, the cycle would be late.
+ * The next ratio judges: if it has moved likewise, up or down, it is the new level without waiting
+ * for a second one; else the size of the move is remembered as meaningless for some time.
  *
  * After: the newsvendor's quantile (Arrow, Harris and Marschak, "Optimal inventory policy", 1951)
  * over the errors of one-step forecasts, as in conformal prediction (Vovk, Gammerman and Shafer,
@@ -45,6 +46,8 @@
 #define SPREAD_LEAST 0.02
 #define MEDIAN_SIGMA 1.4826 /* standard deviations in the median size of normal errors */
 #define CALM_JUMP    0.25
+#define CALM_MARGIN  1.5  /* times the largest move without a meaning, */
+#define CALM_KEEP    0.97 /* which is forgotten by half in 23 cycles */
 _Static_assert(ERRORS <= HG_PACER_WINDOW, "errors are kept in a window");
 
 static double logarithm(double v) { return log(fmax(v, RATIO_LEAST)); }
@@ -68,7 +71,7 @@ static void push_error(struct hg_pacer_adaptive *a, double e)
     a->error[0] = e;
 }
 
-/* How far a rate before the trigger moves the forecast: not at all, unless it is far. */
+/* How far a rate before the trigger has moved: not at all, unless it is far. */
 static double shift(const struct hg_pacer_adaptive *a, double rate)
 {
     double moved;
@@ -76,7 +79,7 @@ static double shift(const struct hg_pacer_adaptive *a, double rate)
     if (rate <= 0 || !a->calm_known)
         return 0;
     moved = logarithm(rate) - a->calm_level;
-    return fabs(moved) > CALM_JUMP ? moved : 0;
+    return fabs(moved) > fmax(CALM_JUMP, CALM_MARGIN * a->calm_spread) ? moved : 0;
 }
 
 static int memory(const struct hg_pacer_adaptive *a)
@@ -102,16 +105,21 @@ static void begin_level(struct hg_pacer_adaptive *a, double level, int count, do
 /* One more ratio of the same level. */
 static void follow(struct hg_pacer_adaptive *a, double e, double rate)
 {
+    double moved;
+
     a->suspect = 0;
     a->count++;
     a->level += e / memory(a);
     push_error(a, e);
     if (rate <= 0)
         return;
-    if (!a->calm_known || shift(a, rate) != 0)
+    if (!a->calm_known) {
         begin_calm_level(a, rate);
-    else
-        a->calm_level += (logarithm(rate) - a->calm_level) / memory(a);
+        return;
+    }
+    moved = logarithm(rate) - a->calm_level;
+    a->calm_spread = fmax(a->calm_spread * CALM_KEEP, fabs(moved));
+    a->calm_level += moved / memory(a);
 }
 
 static void learn(struct hg_pacer *p, int age)
@@ -141,12 +149,10 @@ static double estimate(const struct hg_pacer *p)
     const struct hg_pacer_adaptive *a = &p->adaptive;
     double hedge = fmax(hg__window_quantile(a->error, a->errors, QUANTILE), 0);
     double forecast = a->level + fmax(a->suspect, 0);
-    double tolerance = ALLOWANCE * (double)hg__pacer_tolerance(p), ahead;
+    double tolerance = ALLOWANCE * (double)hg__pacer_tolerance(p);
 
-    if (p->calm.parts > 0) {
-        ahead = a->level + shift(a, p->calm.rate);
-        forecast = ahead == a->level ? forecast : ahead;
-    }
+    if (p->calm.parts > 0)
+        forecast = fmax(forecast, a->level + shift(a, p->calm.rate));
     return fmax(exp(forecast), exp(forecast + hedge) - hg__policy_ratio_of_runway(p, tolerance));
 }
 

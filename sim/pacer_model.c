@@ -175,6 +175,17 @@ static void next_stacks(struct pacer_source *s, struct pacer_load *out)
     out->stack = 128 * MIB * uniform(s);
 }
 
+/* Before the trigger the program allocates half to twice as fast as while marking, another factor
+ * in each cycle; and before a tenth of the cycles a quarter as fast. None of it says anything. */
+static void next_decoy(struct pacer_source *s, struct pacer_load *out)
+{
+    double lull = uniform(s) < 0.1 ? 0.25 : exp2(2 * uniform(s) - 1);
+
+    base(out);
+    noise(s, out, 0.1);
+    out->calm_before = out->calm_after = BASE_RATE * lull;
+}
+
 static void next_within(struct pacer_source *s, struct pacer_load *out)
 {
     base(out);
@@ -194,6 +205,7 @@ const struct pacer_model pacer_models[] = {
     {"growing", "the live heap grows by 2 % a cycle, 64 MiB to 1 GiB", next_growing, 0},
     {"jump", "live heap from 1 to 512 MiB and back; minimum heap 600 MiB", next_jump, 600 << 20},
     {"stacks", "0 to 128 MiB of stacks beside 256 MiB of heap", next_stacks, 0},
+    {"decoy", "before the trigger 0.25 to 2 times the load, without meaning", next_decoy, 0},
     {"within", "the allocation rate varies within each cycle", next_within, 0},
 };
 const int pacer_model_count = sizeof pacer_models / sizeof *pacer_models;
