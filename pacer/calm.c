@@ -45,3 +45,14 @@ bool hg__pacer_calm_observe(struct hg_pacer *p, int64_t alloc_bytes, int64_t mut
     calm->parts++;
     return true;
 }
+
+double hg__pacer_calm_ratio(const struct hg_pacer *p)
+{
+    const struct hg_pacer_cycle *m = &p->last;
+    double gc_ns = (double)m->assist_ns + (double)m->background_ns + (double)m->idle_ns;
+    int64_t scanned = hg__pacer_scanned(m);
+
+    if (p->calm.parts == 0 || scanned == 0)
+        return 0;
+    return hg__pacer_clamp(p->calm.rate * gc_ns / (double)scanned, 0, HG__PACER_CONS_MARK_MAX);
+}

@@ -206,7 +206,10 @@ static struct hg_pacer_config random_config(struct hg_rand *r)
     if (hg_rand_below(r, 4) == 0)
         c.min_heap = test_wild(r, 36);
     c.policy.kind = (enum hg_policy_kind)hg_rand_below(r, HG_POLICY_KINDS);
-    c.policy.n = (int)hg_rand_below(r, 40);
+    for (int i = 0; i < HG_POLICY_PARAMS; i++)
+        c.policy.param[i] = hg_rand_below(r, 8) ? 40 * test_uniform(r) : (double)NAN;
+    c.study = (struct hg_pacer_study){hg_rand_below(r, 2), hg_rand_below(r, 2),
+                                      hg_rand_below(r, 2)};
     return c;
 }
 
