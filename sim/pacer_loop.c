@@ -161,27 +161,29 @@ static double spend(struct run *r, double ns, double ratio)
 
 static void step(struct run *r, struct hg_pacer_assist a, double full_step_ns)
 {
-    double ns = full_step_ns * HG_PACER_U / a.u, cpu = ns * PACER_PROCS;
-    double left = (r->work - r->scanned) / r->load->speed; /* GC CPU time */
-    double background, busy, idle, assist;
+    double speed = r->load->speed, left = (r->work - r->scanned) / speed; /* GC CPU time */
     bool waits = r->heap >= (double)r->plan.hard;
+    double busy = fmin(r->load->demand, 1 - a.u);          /* shares of CPU time */
+    double marking = waits ? 1 : 1 - busy, assist = 0;     /* background and idle */
+    double cpu = full_step_ns * PACER_PROCS * HG_PACER_U / a.u;
 
-    if (cpu * a.u > left) { /* the last step */
-        cpu = left / a.u;
-        ns = cpu / PACER_PROCS;
-    }
-    background = cpu * a.u;
-    busy = fmin(cpu * r->load->demand, cpu - background);
+    cpu = fmin(cpu, left / marking);
     if (waits)
-        r->wait_ns += busy;
-    assist = waits ? 0 : spend(r, busy, a.ratio);
-    idle = waits ? cpu - background : cpu - background - busy;
-    r->background_ns += background;
+        r->wait_ns += cpu * busy;
+    else
+        assist = spend(r, cpu * busy, a.ratio);
+    if (cpu * marking + assist > left) { /* work ran out meanwhile: the rest is the mutators' */
+        allocate(r, cpu * marking + assist - left, 0);
+        assist = left - cpu * marking;
+    }
+    r->background_ns += cpu * a.u;
+    r->idle_ns += cpu * (marking - a.u);
     r->assist_ns += assist;
-    r->idle_ns += idle;
-    r->earned += (background + idle) * r->load->speed;
-    r->scanned += (background + idle + assist) * r->load->speed;
-    r->mark_ns += ns;
+    r->earned += cpu * marking * speed;
+    r->scanned += (cpu * marking + assist) * speed;
+    r->mark_ns += cpu / PACER_PROCS;
+    if (r->work - r->scanned < 1) /* byte: what is left is rounding */
+        r->scanned = r->work;
 }
 
 static void mark(struct pacer_loop *l, struct run *r)
