@@ -74,7 +74,8 @@ void hg__pacer_calm_begin(struct hg_pacer *p);
 /* calm.c: takes in what was observed since. True: it gave a new rate. */
 bool hg__pacer_calm_observe(struct hg_pacer *p, int64_t alloc_bytes, int64_t mutator_ns);
 
-/* calm.c: the cons/mark ratio with the rate of now and the last cycle's marking speed; 0: not known.
+/* calm.c: the cons/mark ratio with the rate of now and the last cycle's marking speed; 0: not
+ * known.
  */
 double hg__pacer_calm_ratio(const struct hg_pacer *p);
 

@@ -25,7 +25,7 @@
 #define HG_PACER_U       0.25 /* share of CPU time for background marking */
 #define HG_PACER_NO_GOAL INT64_MAX
 
-#define HG_POLICY_PARAMS 2    /* the most parameters of a policy */
+#define HG_POLICY_PARAMS 2 /* the most parameters of a policy */
 
 enum hg_policy_kind {
     HG_POLICY_MEAN,
@@ -143,20 +143,20 @@ struct hg_pacer_limiter {
 /* The allocation rate between two cycles, in bytes per mutator CPU-ns (pacer/calm.c). Rates are 0
  * while nothing was measured. */
 struct hg_pacer_calm {
-    double rate;                      /* now, before the next trigger */
-    int64_t alloc_bytes, mutator_ns;  /* up to where the last part ended */
-    int parts;                        /* measured since the last cycle's end */
-    double window[HG_PACER_WINDOW];   /* before the last cycles' triggers, newest first */
+    double rate;                     /* now, before the next trigger */
+    int64_t alloc_bytes, mutator_ns; /* up to where the last part ended */
+    int parts;                       /* measured since the last cycle's end */
+    double window[HG_PACER_WINDOW];  /* before the last cycles' triggers, newest first */
 };
 
 /* What policy adaptive has learnt (pacer/policy_adaptive.c). */
 struct hg_pacer_adaptive {
-    double level;      /* logarithm of the ratio that is expected */
-    int count;         /* ratios behind it; 0: none yet */
-    double suspect;    /* the newest error, if it may be a change of level; else 0 */
-    bool calm_known;   /* calm_level: logarithm of the usual rate before the trigger */
+    double level;    /* logarithm of the ratio that is expected */
+    int count;       /* ratios behind it; 0: none yet */
+    double suspect;  /* the newest error, if it may be a change of level; else 0 */
+    bool calm_known; /* calm_level: logarithm of the usual rate before the trigger */
     double calm_level;
-    double calm_spread; /* how far it has moved without a meaning */
+    double calm_spread;            /* how far it has moved without a meaning */
     double error[HG_PACER_WINDOW]; /* of the forecasts, newest first */
     int errors;
 };

@@ -21,7 +21,8 @@ struct hg_policy {
     /* A ratio has entered the windows at `age`: 0, or more when a policy that was chosen just now
      * is told of the past, oldest first. NULL: keeps no state. */
     void (*learn)(struct hg_pacer *p, int age);
-    /* The estimate for the next cycle: finite, not negative. At least one ratio is in the window. */
+    /* The estimate for the next cycle: finite, not negative. At least one ratio is in the
+     * window. */
     double (*estimate)(const struct hg_pacer *p);
 };
 

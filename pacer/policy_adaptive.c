@@ -22,10 +22,10 @@
  *
  * Before the trigger. The allocation rate between cycles (calm.c) is compared with what it was
  * before the cycles behind the level. If it has risen by more than it does without a meaning, and
- * by more than CALM_JUMP, the forecast rises by as much, at once: a step up between two cycles makes
- * none of them late. A fall moves no forecast: where it means nothing, the cycle would be late.
- * The next ratio judges: if it has moved likewise, up or down, it is the new level without waiting
- * for a second one; else the size of the move is remembered as meaningless for some time.
+ * by more than CALM_JUMP, the forecast rises by as much, at once: a step up between two cycles
+ * makes none of them late. A fall moves no forecast: where it means nothing, the cycle would be
+ * late. The next ratio judges: if it has moved likewise, up or down, it is the new level without
+ * waiting for a second one; else the size of the move is remembered as meaningless for some time.
  *
  * After: the newsvendor's quantile (Arrow, Harris and Marschak, "Optimal inventory policy", 1951)
  * over the errors of one-step forecasts, as in conformal prediction (Vovk, Gammerman and Shafer,

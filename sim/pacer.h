@@ -66,8 +66,8 @@ void pacer_source_init(struct pacer_source *s, const struct pacer_model *m, uint
 /* What one cycle came to. */
 struct pacer_cycle {
     struct hg_pacer_plan plan; /* that it began with */
-    double heap_at_end, live; /* live: what was found live and scanned, stacks included */
-    double allocated; /* from the end of the last cycle to the end of this one */
+    double heap_at_end, live;  /* live: what was found live and scanned, stacks included */
+    double allocated;          /* from the end of the last cycle to the end of this one */
     double assist_ns, gc_ns, wait_ns;
     double cpu_ns; /* procs x wall time, the calm included */
 };
@@ -83,19 +83,19 @@ struct pacer_cycle pacer_loop_cycle(struct pacer_loop *l, const struct pacer_loa
 /* ---- runs (pacer_run.c) ---- */
 
 enum pacer_figure {
-    PACER_LATE_SHARE,       /* of cycles that end above their goal */
-    PACER_ASSIST_CYCLES,    /* of cycles with assist */
-    PACER_ASSIST_SHARE,     /* of GC CPU time */
-    PACER_OVERSHOOT_P99,    /* of heap over goal less 1, not below 0 */
-    PACER_PEAK_OVER_GOAL,   /* largest heap over goal */
-    PACER_CYCLES_PER_GIB,   /* allocated */
-    PACER_HEAP_OVER_LIVE,   /* mean heap at the end of a cycle over mean live heap and stacks */
-    PACER_GC_CPU_SHARE,     /* of CPU time */
-    PACER_WAIT_SHARE,       /* of mutators' CPU time: waiting at the hard limit */
-    PACER_RELEASE,          /* cycles that began too early after the load fell; NaN: it never did */
-    PACER_EXTRA_CYCLES,     /* CYCLES_PER_GIB less the edge policy's (pacer_summary.c) */
-    PACER_EXTRA_SHARE,      /* the same, as a share of the edge policy's */
-    PACER_EXTRA_HEAP,       /* HEAP_OVER_LIVE over the edge policy's, less 1 */
+    PACER_LATE_SHARE,     /* of cycles that end above their goal */
+    PACER_ASSIST_CYCLES,  /* of cycles with assist */
+    PACER_ASSIST_SHARE,   /* of GC CPU time */
+    PACER_OVERSHOOT_P99,  /* of heap over goal less 1, not below 0 */
+    PACER_PEAK_OVER_GOAL, /* largest heap over goal */
+    PACER_CYCLES_PER_GIB, /* allocated */
+    PACER_HEAP_OVER_LIVE, /* mean heap at the end of a cycle over mean live heap and stacks */
+    PACER_GC_CPU_SHARE,   /* of CPU time */
+    PACER_WAIT_SHARE,     /* of mutators' CPU time: waiting at the hard limit */
+    PACER_RELEASE,        /* cycles that began too early after the load fell; NaN: it never did */
+    PACER_EXTRA_CYCLES,   /* CYCLES_PER_GIB less the edge policy's (pacer_summary.c) */
+    PACER_EXTRA_SHARE,    /* the same, as a share of the edge policy's */
+    PACER_EXTRA_HEAP,     /* HEAP_OVER_LIVE over the edge policy's, less 1 */
     PACER_FIGURES
 };
 #define PACER_MEASURED PACER_EXTRA_CYCLES /* the figures of a run; the others need a pair */
@@ -163,8 +163,8 @@ struct pacer_summary {
 };
 
 /* Runs by seed: run[s] is PACER_MEASURED figures, all NaN where it was not made. */
-void pacer_summarise(struct pacer_summary *out, const double *const *run,
-                     const double *const *edge, int seeds);
+void pacer_summarise(struct pacer_summary *out, const double *const *run, const double *const *edge,
+                     int seeds);
 
 /* summary: models x dampings x policies, in that order of nesting. */
 void pacer_report(FILE *out, const struct pacer_options *opt, const struct pacer_summary *summary);

@@ -83,8 +83,7 @@ static bool open_table(struct lab *lab)
     const struct pacer_options *o = &lab->opt;
     lab->runs = (int64_t)o->seeds * o->models * o->dampings * lab->policies;
     lab->bytes = sizeof *lab->shared + (size_t)lab->runs * sizeof lab->shared->row[0];
-    lab->shared =
-        mmap(NULL, lab->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    lab->shared = mmap(NULL, lab->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (lab->shared == MAP_FAILED) {
         fprintf(stderr, "hedge-sim pacer: no memory for %zu bytes of results\n", lab->bytes);
         return false;
@@ -101,9 +100,8 @@ static void make_run(const struct lab *lab, int64_t run)
 {
     struct place at = place_of(lab, run);
     const struct pacer_model *model = lab->opt.model[at.model];
-    struct hg_pacer_config c =
-        pacer_config(&lab->opt, &lab->policy[at.policy].spec,
-                     &lab->opt.damping[at.damping].study, model);
+    struct hg_pacer_config c = pacer_config(&lab->opt, &lab->policy[at.policy].spec,
+                                            &lab->opt.damping[at.damping].study, model);
     struct pacer_source source;
     pacer_source_init(&source, model, lab->opt.seed + (uint64_t)at.seed);
     pacer_run(&c, &source, lab->opt.cycles, lab->shared->row[run]);
@@ -141,8 +139,7 @@ static double now_s(void)
 
 static void draw_progress(const struct lab *lab, double elapsed_s)
 {
-    double done =
-        (double)atomic_load_explicit(&lab->shared->done, memory_order_relaxed);
+    double done = (double)atomic_load_explicit(&lab->shared->done, memory_order_relaxed);
     double left = done > 0 ? elapsed_s * ((double)lab->runs / done - 1) : 0;
     char a[32], b[32], c[32];
     fprintf(stderr, "\r%s of %s runs; about %s left\033[K", text_count(done, a),

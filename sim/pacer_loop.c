@@ -163,8 +163,8 @@ static void step(struct run *r, struct hg_pacer_assist a, double full_step_ns)
 {
     double speed = r->load->speed, left = (r->work - r->scanned) / speed; /* GC CPU time */
     bool waits = r->heap >= (double)r->plan.hard;
-    double busy = fmin(r->load->demand, 1 - a.u);          /* shares of CPU time */
-    double marking = waits ? 1 : 1 - busy, assist = 0;     /* background and idle */
+    double busy = fmin(r->load->demand, 1 - a.u);      /* shares of CPU time */
+    double marking = waits ? 1 : 1 - busy, assist = 0; /* background and idle */
     double cpu = full_step_ns * PACER_PROCS * HG_PACER_U / a.u;
 
     cpu = fmin(cpu, left / marking);

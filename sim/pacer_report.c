@@ -7,25 +7,28 @@
 #include <math.h>
 #include <string.h>
 
-/* "1.23" of 0.0123, or "-". */
-static const char *percent(double v, int decimals, char *buffer)
+/* v with so many decimals, or "-"; never "-0.0". */
+static const char *number(double v, int decimals, char *buffer)
 {
     if (isnan(v))
         return "-";
-    snprintf(buffer, 32, "%.*f", decimals, 100 * v);
+    snprintf(buffer, 32, "%.*f", decimals, fabs(v) < 0.5 * pow(10, -decimals) ? 0 : v);
     return buffer;
 }
 
-/* Mean and half of the interval: "1.23 +-0.05". */
+static const char *percent(double v, int decimals, char *buffer)
+{
+    return number(100 * v, decimals, buffer);
+}
+
+/* Mean and half of the interval: "1.23 ±0.05". */
 static const char *percent_pm(const struct pacer_estimate *e, char *buffer)
 {
-    if (isnan(e->mean))
-        return "-";
-    if (isnan(e->low))
-        snprintf(buffer, 32, "%.2f", 100 * e->mean);
-    else
-        snprintf(buffer, 32, "%.2f ±%.2f", 100 * e->mean, 50 * (e->high - e->low));
-    return buffer;
+    const char *mean = percent(e->mean, 2, buffer);
+    size_t length = strlen(mean);
+    if (!isnan(e->mean) && !isnan(e->low))
+        snprintf(buffer + length, 32 - length, " ±%.2f", 50 * (e->high - e->low));
+    return mean;
 }
 
 /* Pads by columns: the sign in a value is two bytes and one column. */
@@ -35,33 +38,25 @@ static void print_padded(FILE *out, const char *text, int columns)
     fprintf(out, "%*s%s", columns > wide ? columns - wide : 0, "", text);
 }
 
-static const char *number(double v, int decimals, char *buffer)
-{
-    if (isnan(v))
-        return "-";
-    snprintf(buffer, 32, "%.*f", decimals, v);
-    return buffer;
-}
-
 static void print_row(FILE *out, const char *name, const struct pacer_estimate *f)
 {
     char text[32];
     fprintf(out, "%-16.16s", name);
-    fprintf(out, " %5s", percent(f[PACER_LATE_SHARE].mean, 1, text));
-    fprintf(out, " %6s", percent(f[PACER_ASSIST_CYCLES].mean, 1, text));
-    print_padded(out, percent_pm(&f[PACER_ASSIST_SHARE], text), 13);
-    fprintf(out, " %6s", percent(f[PACER_OVERSHOOT_P99].mean, 1, text));
-    fprintf(out, " %5s", number(f[PACER_PEAK_OVER_GOAL].mean, 2, text));
-    print_padded(out, percent_pm(&f[PACER_EXTRA_SHARE], text), 13);
-    fprintf(out, " %5s", percent(f[PACER_GC_CPU_SHARE].mean, 1, text));
-    fprintf(out, " %4s\n", number(f[PACER_RELEASE].mean, 1, text));
+    fprintf(out, "%6s", percent(f[PACER_LATE_SHARE].mean, 1, text));
+    fprintf(out, "%6s", percent(f[PACER_ASSIST_CYCLES].mean, 1, text));
+    print_padded(out, percent_pm(&f[PACER_ASSIST_SHARE], text), 12);
+    fprintf(out, "%5s", percent(f[PACER_OVERSHOOT_P99].mean, 1, text));
+    fprintf(out, "%6s", number(f[PACER_PEAK_OVER_GOAL].mean, 2, text));
+    print_padded(out, percent_pm(&f[PACER_EXTRA_SHARE], text), 12);
+    fprintf(out, "%6s", percent(f[PACER_EXTRA_HEAP].mean, 1, text));
+    fprintf(out, "%5s", percent(f[PACER_GC_CPU_SHARE].mean, 1, text));
+    fprintf(out, "%5s\n", number(f[PACER_RELEASE].mean, 1, text));
 }
 
 static void print_heading(FILE *out, const char *first)
 {
-    fprintf(out, "%-16s  late assist   assist, %%  over-  peak extra cycles    GC let\n", first);
-    fprintf(out, "%-16s     %% cycles   of GC CPU  shoot /goal   %% of %s   CPU  go\n", "",
-            PACER_EDGE);
+    fprintf(out, "%-16s  late  with  assist, %% over-  peak more cycles  heap   GC  let\n", first);
+    fprintf(out, "%-16s     %%  ass.   of GC CPU shoot /goal    per GiB    +%%  CPU   go\n", "");
 }
 
 static void print_header(FILE *out, const struct pacer_options *opt, int seeds)
@@ -100,8 +95,8 @@ static void report_dampings(FILE *out, const struct pacer_options *opt,
     char text[32];
     fprintf(out, "\neffect of the dampers\n%-10s %-16s %-17s %6s %13s %6s %6s\n", "model", "policy",
             "dampers on", "assist", "assist, %", "over-", "waits");
-    fprintf(out, "%-10s %-16s %-17s %6s %13s %6s %6s\n", "", "", "", "cycles", "of GC CPU",
-            "shoot", "%");
+    fprintf(out, "%-10s %-16s %-17s %6s %13s %6s %6s\n", "", "", "", "cycles", "of GC CPU", "shoot",
+            "%");
     for (int m = 0; m < opt->models; m++)
         for (int p = 0; p < opt->policies; p++)
             for (int d = 0; d < opt->dampings; d++) {
@@ -118,8 +113,11 @@ static void report_dampings(FILE *out, const struct pacer_options *opt,
 
 static void print_legend(FILE *out)
 {
-    fprintf(out, "\nlate: cycles that end above their goal, %%; overshoot: above the goal, 99th\n"
-                 "percentile, %%; let go: cycles that begin too early after the load fell.\n");
+    fputs("\nlate: cycles that end above their goal; with ass.: cycles with assist; overshoot\n"
+          "of the goal, 99th percentile; peak: largest heap over goal; cycles per GiB of\n"
+          "allocation, and heap at their end: % more than " PACER_EDGE
+          "; let go: cycles that\nbegin too early after the load fell.\n",
+          out);
 }
 
 void pacer_report(FILE *out, const struct pacer_options *opt, const struct pacer_summary *summary)

@@ -23,8 +23,8 @@ static double value(const double *run, const double *edge, int figure)
     return run[figure];
 }
 
-void pacer_summarise(struct pacer_summary *out, const double *const *run,
-                     const double *const *edge, int seeds)
+void pacer_summarise(struct pacer_summary *out, const double *const *run, const double *const *edge,
+                     int seeds)
 {
     double *v = sim_alloc((size_t)seeds, sizeof *v);
 

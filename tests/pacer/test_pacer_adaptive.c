@@ -1,5 +1,5 @@
-/* test_pacer_adaptive.c: policy adaptive and what it looks ahead with: forecasts, the hedge, changes
- * of level, the rate before the trigger; and its invariants over the whole range of inputs.
+/* test_pacer_adaptive.c: policy adaptive and what it looks ahead with: forecasts, the hedge,
+ * changes of level, the rate before the trigger; and its invariants over the whole range of inputs.
  */
 #include <criterion/criterion.h>
 #include <math.h>
