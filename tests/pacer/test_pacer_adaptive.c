@@ -64,7 +64,7 @@ Test(pacer_adaptive, noise_that_nobody_notices_is_not_hedged)
     for (int i = 0; i < 40; i++)
         feed(&p, i % 2 ? 0.098 : 0.102);
     tolerance = 0.75 * (double)hg__pacer_tolerance(&p);
-    cr_expect_gt(tolerance, 0.02 * 0.1 * 192 * (double)MIB, "4 % of the runway is within it");
+    cr_expect_gt(tolerance, 0.02 * 0.1 * 192 * (double)MIB, "four per cent of the runway are within it");
     cr_expect_float_eq(p.plan.cons_mark, 0.1, 0.002);
 }
 
