@@ -23,7 +23,7 @@
  * JUMP_LEAST (a factor of two). One suspect says nothing yet: if it was upwards the next cycle
  * expects as much again, if it was downwards nothing changes. A second one in the same direction is
  * the new level, at the higher of the two. So a step down is followed after two cycles, and
- * a fall is no error that widens the hedge for the new level.
+ * errors about the old level say nothing of the new one.
  *
  * Before the trigger. The allocation rate between cycles (calm.c) is compared with what it was
  * before the cycles behind the level. If it has risen by more than it does without a meaning, and
@@ -98,6 +98,7 @@ static void begin_level(struct hg_pacer_adaptive *a, double level, int count, do
     a->level = level;
     a->count = count;
     a->suspect = 0;
+    a->errors = 0;
     begin_calm_level(a, rate);
 }
 
