@@ -38,7 +38,7 @@
 #include "pacer/policy.h"
 
 #define RATIO_LEAST  1e-6 /* the logarithm of less is not worth telling apart */
-#define MEMORY       4
+#define MEMORY       6
 #define ERRORS       HG_ADAPTIVE_ERRORS
 #define KEEP         0.98
 #define SETTLED      1.5  /* times the largest kept error: more is no hedge any more */

@@ -117,7 +117,7 @@ Test(pacer_adaptive, the_hedge_is_given_back_when_noise_ends)
     for (int i = 0; i < 20; i++)
         feed(&p, i % 3 ? 0.06 : 0.14);
     cr_expect_gt(p.plan.cons_mark, 0.1);
-    for (int i = 0; i < 2 * HG_ADAPTIVE_ERRORS; i++)
+    for (int i = 0; i < 3 * HG_ADAPTIVE_ERRORS; i++)
         feed(&p, i % 2 ? 0.098 : 0.102);
     cr_expect_lt(p.plan.cons_mark, 0.105, "%g", p.plan.cons_mark);
 }

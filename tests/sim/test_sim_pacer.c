@@ -246,9 +246,7 @@ Test(sim_pacer, adaptive_beats_a_maximum_of_five)
         run_all(&edge, PACER_EDGE, name, all_on);
         struct pacer_summary a = summary_of(&adaptive, &edge), f = summary_of(&five, &edge);
         const struct pacer_estimate *assist = &a.figure[PACER_ASSIST_SHARE];
-        /* The onset of noise after calm defeats it, by a hundredth of a per cent at most. */
-        double defeat = strcmp(name, "settling") == 0 ? 1e-4 : 1e-9;
-        cr_expect_leq(assist->low, f.figure[PACER_ASSIST_SHARE].mean + defeat,
+        cr_expect_leq(assist->low, f.figure[PACER_ASSIST_SHARE].mean + 1e-9,
                       "%s: assist %g, max:5 %g", name, assist->mean,
                       f.figure[PACER_ASSIST_SHARE].mean);
         double extra = a.figure[PACER_EXTRA_SHARE].mean;
