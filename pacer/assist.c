@@ -31,6 +31,9 @@
  * the last cycles: their mean for the ratio (a hedge must not be charged to tasks), the policy's
  * estimate for u (while in doubt, the full share). The cycle's own measurement takes over in
  * proportion, fully once an eighth of the work is done.
+ *
+ * For studies each damper can be left out (struct hg_pacer_study). Without the dead band the ratio
+ * is work_left / landing from the start, as in a pacer that knows no other brake than credit.
  */
 #include "pacer/internal.h"
 
@@ -121,14 +124,26 @@ static double share(const struct hg_pacer_plan *plan, double needed, int64_t hea
     return hg__pacer_clamp(HG_PACER_U * needed / (double)room, U_LEAST, HG_PACER_U);
 }
 
-/* The bytes within which work should be done; see above. Positive. */
-static double landing(const struct hg_pacer_plan *plan, int64_t heap_live)
+int64_t hg__pacer_tolerance(const struct hg_pacer *p)
 {
+    int64_t goal = p->plan.goal, zone = p->plan.hard - goal;
+
+    if (p->config.study.no_landing || goal == HG_PACER_NO_GOAL)
+        return 0;
+    return hg__pacer_smaller(goal / TOLERANCE_GOAL, zone / TOLERANCE_HARD);
+}
+
+/* The bytes within which work should be done; see above. Without a soft landing: up to the goal.
+ * Positive. */
+static double landing(const struct hg_pacer *p, int64_t heap_live)
+{
+    const struct hg_pacer_plan *plan = &p->plan;
     int64_t zone = plan->hard - plan->goal;
-    int64_t tolerance = hg__pacer_smaller(plan->goal / TOLERANCE_GOAL, zone / TOLERANCE_HARD);
-    int64_t by_goal = plan->goal - heap_live + tolerance;
+    int64_t by_goal = plan->goal - heap_live + hg__pacer_tolerance(p);
     int64_t aim = hg__pacer_larger(by_goal, (plan->hard - heap_live) / LANDING_PARTS);
 
+    if (p->config.study.no_landing)
+        return (double)hg__pacer_larger(by_goal, 1);
     return (double)hg__pacer_larger(aim, zone / 64 + 1);
 }
 
@@ -149,8 +164,10 @@ struct hg_pacer_assist hg__pacer_revise(const struct hg_pacer *p,
     if (!assist_on)
         return out;
     needed = trust * measured + (1 - trust) * needed_by_ratio(hg__pacer_mean_ratio(p), work);
-    land = landing(plan, n.heap_live);
-    if (needed > land)
+    land = landing(p, n.heap_live);
+    if (p->config.study.no_deadband)
+        out.ratio = hg__pacer_clamp(work / land, 0, RATIO_MAX);
+    else if (needed > land)
         out.ratio = hg__pacer_clamp(work * (1 - land / needed) / land, 0, RATIO_MAX);
     return out;
 }
@@ -162,5 +179,7 @@ int64_t hg__pacer_starting_credit(const struct hg_pacer *p)
 {
     int64_t credit = p->plan.work / CREDIT_SHARE;
 
+    if (p->config.study.no_credit)
+        return 0;
     return hg__pacer_smaller(hg__pacer_larger(credit, CREDIT_LEAST), CREDIT_MOST);
 }

@@ -62,9 +62,22 @@ int64_t hg__pacer_goal(const struct hg_pacer *p, const struct hg_pacer_memory *m
 int64_t hg__pacer_hard_by_goal(int64_t goal);
 int64_t hg__pacer_hard(const struct hg_pacer *p, const struct hg_pacer_memory *mem, int64_t goal);
 
+/* assist.c: bytes by which a cycle may pass its goal before anything is owed for it. */
+int64_t hg__pacer_tolerance(const struct hg_pacer *p);
+
 /* measure.c: mean and median of the last HG__PACER_EXPECT_N measurements; 0 when there is none. */
 double hg__pacer_mean_ratio(const struct hg_pacer *p);
 double hg__pacer_median_ratio(const struct hg_pacer *p);
+
+/* calm.c: the last cycle has ended. */
+void hg__pacer_calm_begin(struct hg_pacer *p);
+/* calm.c: takes in what was observed since. True: it gave a new rate. */
+bool hg__pacer_calm_observe(struct hg_pacer *p, int64_t alloc_bytes, int64_t mutator_ns);
+
+/* calm.c: the cons/mark ratio with the rate of now and the last cycle's marking speed; 0: not
+ * known.
+ */
+double hg__pacer_calm_ratio(const struct hg_pacer *p);
 
 /* limit.c: empties the bucket. */
 void hg__pacer_limiter_init(struct hg_pacer_limiter *l);

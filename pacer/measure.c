@@ -11,9 +11,11 @@
  * and are taken in. A forced cycle is measured like any other; its ratio does not depend on why it
  * began.
  *
- * Windows hold the newest first. The policy is asked once per new ratio, and once when a
- * configuration changes it.
+ * Windows hold the newest first. The policy learns of each new ratio once; it is asked for its
+ * estimate then, when a configuration changes it, and, if it looks ahead, as the calm goes on.
  */
+#include <string.h>
+
 #include "pacer/internal.h"
 #include "pacer/policy.h"
 
@@ -25,24 +27,13 @@
 static struct hg_pacer_config clean_config(const struct hg_pacer_config *c)
 {
     struct hg_pacer_config out = *c;
-    const struct hg_policy *policy;
 
     if (out.gc_percent < 0)
         out.gc_percent = -1;
     if (out.memory_limit != INT64_MAX)
         out.memory_limit = hg__pacer_clean(out.memory_limit);
     out.min_heap = hg__pacer_clean(out.min_heap);
-    policy = hg__policy_of(out.policy.kind);
-    if (!policy) {
-        out.policy.kind = HG_POLICY_MAX;
-        policy = hg__policy_of(HG_POLICY_MAX);
-    }
-    if (!policy->takes_n || out.policy.n == 0)
-        out.policy.n = policy->default_n;
-    if (out.policy.n < 1)
-        out.policy.n = 1;
-    if (out.policy.n > HG_PACER_WINDOW)
-        out.policy.n = HG_PACER_WINDOW;
+    hg__policy_clean(&out.policy);
     return out;
 }
 
@@ -84,11 +75,19 @@ static void estimate(struct hg_pacer *p)
     p->plan.cons_mark = hg__pacer_clamp(c, 0, HG__PACER_CONS_MARK_MAX);
 }
 
-/* Policy pi has seen no measurement yet: no output is negative, so a negative one says so. */
+static void learn(struct hg_pacer *p, int age)
+{
+    const struct hg_policy *policy = hg__policy_of(p->config.policy.kind);
+
+    if (policy->learn)
+        policy->learn(p, age);
+}
+
 static void forget_policy_state(struct hg_pacer *p)
 {
     p->pi_integral = 0;
     p->pi_output = -1;
+    p->adaptive = (struct hg_pacer_adaptive){0};
 }
 
 void hg__pacer_init(struct hg_pacer *p, const struct hg_pacer_config *c)
@@ -104,27 +103,56 @@ void hg__pacer_configure(struct hg_pacer *p, const struct hg_pacer_config *c)
     struct hg_policy_spec old = p->config.policy;
 
     p->config = clean_config(c);
-    if (old.kind == p->config.policy.kind && old.n == p->config.policy.n)
+    if (hg__policy_same(&old, &p->config.policy))
         return;
     forget_policy_state(p);
+    for (int age = p->window_len - 1; age >= 0; age--)
+        learn(p, age);
     if (p->window_len > 0)
         estimate(p);
 }
 
-static void push_ratio(struct hg_pacer *p, double c)
+static void push(double *window, double v)
 {
-    for (int i = HG_PACER_WINDOW - 1; i > 0; i--)
-        p->window[i] = p->window[i - 1];
-    p->window[0] = c;
+    memmove(window + 1, window, (HG_PACER_WINDOW - 1) * sizeof *window);
+    window[0] = v;
+}
+
+/* One ratio, and what stands beside it. */
+static void push_sample(struct hg_pacer *p, double c)
+{
+    const struct hg_pacer_cycle *m = &p->last;
+    int64_t gc_ns = hg__pacer_add(hg__pacer_add(m->assist_ns, m->background_ns), m->idle_ns);
+
+    push(p->window, c);
+    push(p->rate_window, p->alloc_rate);
+    push(p->mark_window, (double)gc_ns / ((double)m->procs * HG_PACER_U));
+    push(p->calm.window, p->calm.parts > 0 ? p->calm.rate : 0);
     if (p->window_len < HG_PACER_WINDOW)
         p->window_len++;
 }
 
 static void push_quiet(struct hg_pacer *p, int64_t ns)
 {
-    for (int i = HG_PACER_WINDOW - 1; i > 0; i--)
-        p->quiet_window[i] = p->quiet_window[i - 1];
+    memmove(p->quiet_window + 1, p->quiet_window, (HG_PACER_WINDOW - 1) * sizeof ns);
     p->quiet_window[0] = ns;
+}
+
+bool hg__pacer_looks_ahead(const struct hg_pacer *p)
+{
+    return hg__policy_of(p->config.policy.kind)->looks_ahead && p->window_len > 0;
+}
+
+bool hg__pacer_observe(struct hg_pacer *p, int64_t alloc_bytes, int64_t mutator_ns,
+                       const struct hg_pacer_memory *mem)
+{
+    int64_t before = p->plan.trigger;
+
+    if (!hg__pacer_looks_ahead(p) || !hg__pacer_calm_observe(p, alloc_bytes, mutator_ns))
+        return false;
+    estimate(p);
+    hg__pacer_plan(p, mem);
+    return p->plan.trigger != before;
 }
 
 void hg__pacer_cycle_end(struct hg_pacer *p, const struct hg_pacer_cycle *m,
@@ -145,9 +173,12 @@ void hg__pacer_cycle_end(struct hg_pacer *p, const struct hg_pacer_cycle *m,
     c = cons_mark(last);
     if (c >= 0) {
         p->plan.measured = c;
-        push_ratio(p, c);
-        estimate(p);
+        push_sample(p, c);
+        learn(p, 0);
     }
+    hg__pacer_calm_begin(p);
+    if (p->window_len > 0)
+        estimate(p);
     hg__pacer_plan(p, mem);
 }
 

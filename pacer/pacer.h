@@ -25,26 +25,53 @@
 #define HG_PACER_U       0.25 /* share of CPU time for background marking */
 #define HG_PACER_NO_GOAL INT64_MAX
 
-enum hg_policy_kind { HG_POLICY_MEAN, HG_POLICY_PI, HG_POLICY_MAX, HG_POLICY_KINDS };
+#define HG_POLICY_PARAMS 2 /* the most parameters of a policy */
 
-/* A policy by name and parameter: "mean:2", "pi", "max:5". */
-struct hg_policy_spec {
-    enum hg_policy_kind kind;
-    int n; /* window of mean and max: 1..HG_PACER_WINDOW */
+enum hg_policy_kind {
+    HG_POLICY_MEAN,
+    HG_POLICY_PI,
+    HG_POLICY_MAX,
+    HG_POLICY_EWMA,
+    HG_POLICY_QUANTILE,
+    HG_POLICY_DIRECTOR,
+    HG_POLICY_IHOP,
+    HG_POLICY_ADAPTIVE,
+    HG_POLICY_KINDS
 };
 
-/* Parses a policy's name. 0, or -1: `why` (of `room` bytes) then says what was expected. */
+/* A policy by name and parameters: "mean:2", "pi", "quantile:8:0.9". What the parameters of a kind
+ * are, their ranges and what stands for one that is left out: a table in the policy's file. */
+struct hg_policy_spec {
+    enum hg_policy_kind kind;
+    double param[HG_POLICY_PARAMS]; /* in the order of the name; 0 where the policy takes none */
+};
+
+/* Parses a policy's name. 0, or -1: `why` (of `room` bytes, 200 are enough) then says what was
+ * expected. */
 int hg__policy_parse(const char *name, struct hg_policy_spec *out, char *why, unsigned room);
 /* Writes the canonical name ("max:5") into buf. */
 void hg__policy_name(const struct hg_policy_spec *spec, char *buf, unsigned room);
 /* What hg__policy_parse accepts, for messages and --help. */
 const char *hg__policy_choices(void);
+/* A kind with its standard parameters. */
+struct hg_policy_spec hg__policy_standard(enum hg_policy_kind kind);
+/* One line about a kind, for --list; NULL: there is no such kind. */
+const char *hg__policy_help(enum hg_policy_kind kind);
+
+/* Which dampers within a cycle are left out (docs/design/pacer.md). For studies in the simulator:
+ * the runtime leaves all of them in. */
+struct hg_pacer_study {
+    bool no_deadband; /* debt is charged from the start for all work that is left */
+    bool no_credit;   /* a cycle starts with no credit */
+    bool no_landing;  /* the aim stays the goal, up to its end */
+};
 
 struct hg_pacer_config {
     int gc_percent;       /* -1: off */
     int64_t memory_limit; /* INT64_MAX: none */
     int64_t min_heap;     /* 0: 4 MiB x gc_percent / 100 */
     struct hg_policy_spec policy;
+    struct hg_pacer_study study; /* all false: every damper is on */
 };
 
 /* What one cycle measured, given at its end (after marking). */
@@ -113,6 +140,30 @@ struct hg_pacer_limiter {
     bool on;
 };
 
+/* The allocation rate between two cycles, in bytes per mutator CPU-ns (pacer/calm.c). Rates are 0
+ * while nothing was measured. */
+struct hg_pacer_calm {
+    double rate;                     /* now, before the next trigger */
+    int64_t alloc_bytes, mutator_ns; /* up to where the last part ended */
+    int parts;                       /* measured since the last cycle's end */
+    double window[HG_PACER_WINDOW];  /* before the last cycles' triggers, newest first */
+};
+
+#define HG_ADAPTIVE_ERRORS 8
+
+/* What policy adaptive has learnt (pacer/policy_adaptive.c). */
+struct hg_pacer_adaptive {
+    double level;    /* logarithm of the ratio that is expected */
+    int count;       /* ratios behind it; 0: none yet */
+    double suspect;  /* the newest error, if it may be a change of level; else 0 */
+    bool calm_known; /* calm_level: logarithm of the usual rate before the trigger */
+    double calm_level;
+    double calm_spread;               /* how far it has moved without a meaning */
+    double reserve;                   /* the largest error upwards, slowly forgotten */
+    double error[HG_ADAPTIVE_ERRORS]; /* sizes of the forecasts' errors, newest first */
+    int errors;
+};
+
 /* All state; fields are the module's own. Copyable. */
 struct hg_pacer {
     struct hg_pacer_config config;
@@ -121,7 +172,12 @@ struct hg_pacer {
     struct hg_pacer_limiter limiter;
     double window[HG_PACER_WINDOW]; /* measured cons/mark, newest first */
     int window_len;
-    double pi_integral, pi_output;         /* policy pi */
+    /* Beside each ratio: bytes allocated per wall-ns of its cycle, and the time in ns that its
+     * marking takes at the full share. */
+    double rate_window[HG_PACER_WINDOW], mark_window[HG_PACER_WINDOW];
+    struct hg_pacer_calm calm;
+    double pi_integral, pi_output; /* policy pi */
+    struct hg_pacer_adaptive adaptive;
     int64_t quiet_window[HG_PACER_WINDOW]; /* quiet_ns of the last cycles, newest first */
     double alloc_rate;                     /* bytes per ns of wall time, last cycle's marking */
     int64_t cycles;
@@ -136,7 +192,15 @@ void hg__pacer_cycle_end(struct hg_pacer *p, const struct hg_pacer_cycle *m,
 /* Plans again from the last measurements: after a change of configuration, and when memory beside
  * the heap moved. */
 void hg__pacer_plan(struct hg_pacer *p, const struct hg_pacer_memory *mem);
-/* New configuration; takes effect at once: call hg__pacer_plan next. */
+/* Between cycles: bytes that were allocated, and CPU time of mutators, since the last cycle's end.
+ * Plans again, and returns true, when that changes a trigger: policies that look ahead only. Call
+ * it as often as convenient. */
+bool hg__pacer_observe(struct hg_pacer *p, int64_t alloc_bytes, int64_t mutator_ns,
+                       const struct hg_pacer_memory *mem);
+/* Whether hg__pacer_observe does anything. */
+bool hg__pacer_looks_ahead(const struct hg_pacer *p);
+/* New configuration; takes effect at once: call hg__pacer_plan next. A new policy starts as if it
+ * had been in use for all of the window. */
 void hg__pacer_configure(struct hg_pacer *p, const struct hg_pacer_config *c);
 /* Within a cycle: what is owed now. `assist_on` false: ratio is 0. */
 struct hg_pacer_assist hg__pacer_revise(const struct hg_pacer *p,

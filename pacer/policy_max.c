@@ -7,9 +7,9 @@
  */
 #include "pacer/policy.h"
 
-static double estimate(struct hg_pacer *p)
+static double estimate(const struct hg_pacer *p)
 {
-    int n = p->window_len < p->config.policy.n ? p->window_len : p->config.policy.n;
+    int n = hg__policy_len(p);
     double largest = 0;
 
     for (int i = 0; i < n; i++) {
@@ -21,8 +21,8 @@ static double estimate(struct hg_pacer *p)
 
 const struct hg_policy hg__policy_max = {
     .name = "max",
-    .takes_n = true,
-    .default_n = 5,
+    .params = 1,
+    .param = {{.low = 1, .high = HG_PACER_WINDOW, .standard = 5, .whole = true}},
     .help = "the largest of the last N cycles; starts a little early (default, N = 5)",
     .estimate = estimate,
 };

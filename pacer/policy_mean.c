@@ -5,20 +5,15 @@
  */
 #include "pacer/policy.h"
 
-static double estimate(struct hg_pacer *p)
+static double estimate(const struct hg_pacer *p)
 {
-    int n = p->window_len < p->config.policy.n ? p->window_len : p->config.policy.n;
-    double sum = 0;
-
-    for (int i = 0; i < n; i++)
-        sum += p->window[i];
-    return n > 0 ? sum / n : 0;
+    return hg__window_mean(p->window, hg__policy_len(p));
 }
 
 const struct hg_policy hg__policy_mean = {
     .name = "mean",
-    .takes_n = true,
-    .default_n = 2,
+    .params = 1,
+    .param = {{.low = 1, .high = HG_PACER_WINDOW, .standard = 2, .whole = true}},
     .help = "the average of the last N cycles; on the edge, for comparison",
     .estimate = estimate,
 };

@@ -21,16 +21,13 @@
 #define TI   4.0
 #define MOST HG__PACER_CONS_MARK_MAX
 
-static double estimate(struct hg_pacer *p)
+static void learn(struct hg_pacer *p, int age)
 {
-    double measured, error, wanted, output;
+    double measured = p->window[age], error, wanted, output;
 
-    if (p->window_len == 0)
-        return 0;
-    measured = p->window[0];
     if (p->pi_output < 0) {
         p->pi_integral = p->pi_output = measured;
-        return measured;
+        return;
     }
     error = measured - p->pi_output;
     wanted = KP * error + p->pi_integral;
@@ -38,13 +35,14 @@ static double estimate(struct hg_pacer *p)
     if (wanted == output || (wanted < output) == (error > 0))
         p->pi_integral = hg__pacer_clamp(p->pi_integral + KP / TI * error, 0, MOST);
     p->pi_output = output;
-    return output;
 }
+
+static double estimate(const struct hg_pacer *p) { return p->pi_output; }
 
 const struct hg_policy hg__policy_pi = {
     .name = "pi",
-    .takes_n = false,
-    .default_n = 5,
     .help = "a PI controller (kp 0.9, ti 4 cycles); on the edge, for comparison",
+    .window = 5,
+    .learn = learn,
     .estimate = estimate,
 };

@@ -12,7 +12,8 @@
  * Bounds, from the live heap L upwards, with D = goal - L:
  *   - an eighth of D, or 512 KiB, is always left before a trigger: cycles are never back to back;
  *   - the runway is at most 0.3 D, unless measurements ask for more: what the last cycle alone
- *     would have needed, or twice the median of the last five. So a policy hedges as it likes where
+ *     would have needed, twice the median of the last five, or what the allocation rate before the
+ *     trigger asks for (where a policy looks ahead). So a policy hedges as it likes where
  *     c is really high (one or two procs, where 0.3 D would put assist into every cycle), and a
  *     single outlier kept by a maximum costs one early cycle, not five;
  *   - the runway is at least D / 20 or 64 KiB: a little early is cheap, late is not;
@@ -40,7 +41,7 @@ static int64_t longest_quiet(const struct hg_pacer *p)
 {
     int64_t longest = 0;
 
-    for (int i = 0; i < p->config.policy.n; i++)
+    for (int i = 0; i < hg__policy_window(&p->config.policy); i++)
         longest = hg__pacer_larger(longest, p->quiet_window[i]);
     return longest;
 }
@@ -52,8 +53,12 @@ static double runway_backed(const struct hg_pacer *p, double distance)
     double last = runway_of(p, p->plan.measured, p->last.quiet_ns);
     double usual = 2 * runway_of(p, hg__pacer_median_ratio(p), p->last.quiet_ns);
 
+    double ahead = runway_of(p, hg__pacer_calm_ratio(p), p->last.quiet_ns);
+
     if (last > most)
         most = last;
+    if (ahead > most)
+        most = ahead;
     return usual > most ? usual : most;
 }
 

@@ -138,7 +138,7 @@ static void add_policy(struct argp_state *state, struct kv_options *opt, const c
 {
     struct kv_policy p = {"", strcmp(name, "off") == 0};
     struct hg_policy_spec spec;
-    char why[160] = "";
+    char why[200] = "";
     if (p.off)
         snprintf(p.name, sizeof p.name, "off");
     else if (hg__policy_parse(name, &spec, why, sizeof why) != 0)

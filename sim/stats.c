@@ -62,6 +62,41 @@ bool sim_median_interval(const double *values, size_t n, double *low, double *hi
     return k > 0;
 }
 
+/* The 0.975 quantile of Student's distribution with f degrees of freedom: Fisher's expansion about
+ * the normal one. Within 0.2 % from f = 5 on. */
+static double student(double f)
+{
+    const double z = 1.959963985, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
+
+    return z + (z3 + z) / (4 * f) + (5 * z5 + 16 * z3 + 3 * z) / (96 * f * f) +
+           (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * f * f * f);
+}
+
+double sim_mean_interval(const double *values, size_t n, double *low, double *high)
+{
+    double sum = 0, squares = 0, mean, half;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!isnan(values[i])) {
+            sum += values[i];
+            kept++;
+        }
+    }
+    *low = *high = NAN;
+    if (kept == 0)
+        return NAN;
+    mean = sum / (double)kept;
+    if (kept < SIM_FEWEST_FOR_INTERVAL)
+        return mean;
+    for (size_t i = 0; i < n; i++)
+        squares += isnan(values[i]) ? 0 : (values[i] - mean) * (values[i] - mean);
+    half = student((double)kept - 1) * sqrt(squares / (double)(kept - 1) / (double)kept);
+    *low = mean - half;
+    *high = mean + half;
+    return mean;
+}
+
 const char *sim_verdict_text(enum sim_verdict v)
 {
     switch (v) {

@@ -20,6 +20,10 @@ double sim_median(const double *values, size_t n);
 /* The 95 % interval of the median. False, and nothing is written, when n values are too few. */
 bool sim_median_interval(const double *values, size_t n, double *low, double *high);
 
+/* The mean of n values, NaNs left out; NaN when none is left. low and high: its 95 % interval after
+ * Student, NaN with fewer than 6 values. */
+double sim_mean_interval(const double *values, size_t n, double *low, double *high);
+
 enum sim_verdict {
     SIM_TOO_FEW,       /* fewer than 6 pairs */
     SIM_NO_DIFFERENCE, /* the interval holds 1: "no difference shown", which is not "the same" */

@@ -21,7 +21,7 @@ typedef struct hg_options {
                             * INT64_MAX: none */
     bool hard_limit;       /* past the memory limit allocation fails instead */
     size_t min_heap_bytes; /* the heap goal is never below this; 0: 4 MiB x GOGC/100 */
-    const char *pacer;     /* policy: "max:5" (default), "mean:2", "pi", ... */
+    const char *pacer;     /* policy: "max:5" (default), "adaptive", "mean:2", ... */
     bool assist;           /* tasks that allocate may be made to mark (default true) */
     bool trace_gc;         /* GODEBUG=gctrace=1: one line per cycle on standard error */
     bool trace_pacer;      /* GODEBUG=gcpacertrace=1 */

@@ -86,6 +86,8 @@ struct hg_gc {
         int64_t alloc, background, idle, assist, sweep, scan, scanned_heap, scanned_stack, marked,
             process_cpu;
     } at_start;
+    struct hg_gc_sums at_end; /* of the last cycle */
+    bool calm;                /* none has begun since; PACER */
     int64_t late_at_start;
     int64_t alloc_at_scan;
     struct hg_cycle now;

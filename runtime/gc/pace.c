@@ -102,6 +102,7 @@ void hg__pace_cycle_start(struct hg_gc *g)
     int64_t now = hg__os_now();
     hg__lock(&g->pacer_lock);
     g->at_start = sums;
+    g->calm = false;
     g->late_at_start = g->world->late_ns;
     memset(&g->now, 0, sizeof g->now);
     g->now.number = hg_load_rlx(&g->world->cycle);
@@ -207,12 +208,38 @@ void hg__pace_cycle_end(struct hg_gc *g)
     int64_t expected_work = g->pacer.plan.work;
     hg__pacer_cycle_end(&g->pacer, &c, &mem);
     publish_locked(g);
+    g->at_end = now;
+    g->calm = true;
     struct hg_pacer_plan plan = g->pacer.plan;
     hg__unlock(&g->pacer_lock);
     hg_store_rlx(&g->assist_ratio, 0u);
     hg_store_rlx(&g->last_end, end);
     if (g->trace_pacer)
         hg__trace_pacer(&c, &plan, expected, expected_work);
+}
+
+/* ---- between cycles ---- */
+
+/* Tells a policy that looks ahead what was allocated since the last cycle, and in how much CPU time
+ * of mutators: it may move the trigger. */
+static void observe(struct hg_gc *g, const struct hg_gc_sums *now)
+{
+    const struct hg_gc_sums *end = &g->at_end;
+    bool moved = false;
+    hg__lock(&g->pacer_lock);
+    if (g->calm && hg__pacer_looks_ahead(&g->pacer)) {
+        struct hg_pacer_memory mem = memory_now(g);
+        int64_t gc = now->background - end->background + (now->idle - end->idle) +
+                     (now->assist - end->assist) + (now->scan - end->scan) +
+                     (now->sweep - end->sweep);
+        moved = hg__pacer_observe(&g->pacer, now->alloc - end->alloc,
+                                  now->process_cpu - end->process_cpu - gc, &mem);
+        if (moved)
+            publish_locked(g);
+    }
+    hg__unlock(&g->pacer_lock);
+    if (moved)
+        hg__pace_grew(g, 0);
 }
 
 /* ---- while it marks ---- */
@@ -296,8 +323,10 @@ void hg__pace_tick(void *gc, int64_t now)
     struct hg_gc_sums sums;
     hg__gc_sums(g, &sums);
     update_limiter(g, &sums, now);
-    if (hg__phase(g->world) != HG_PHASE_MARK)
+    if (hg__phase(g->world) != HG_PHASE_MARK) {
+        observe(g, &sums);
         return;
+    }
     revise(g, &sums, now);
     ask_for_slices(g, now);
 }

@@ -14,8 +14,9 @@
 /* 1 GiB live and scanned at 1 MiB a GC-ms, ratio c: goal 2 GiB, hard limit 2.2 GiB. */
 static struct hg_pacer pacer(double c)
 {
-    struct hg_pacer_config config = {
-        .gc_percent = 100, .memory_limit = INT64_MAX, .policy = {.kind = HG_POLICY_MAX, .n = 5}};
+    struct hg_pacer_config config = {.gc_percent = 100,
+                                     .memory_limit = INT64_MAX,
+                                     .policy = {.kind = HG_POLICY_MAX, .param = {5}}};
     struct hg_pacer_memory mem = {0};
     struct hg_pacer_cycle m = {.marked = 1024 * MIB,
                                .scanned_heap = 1024 * MIB,

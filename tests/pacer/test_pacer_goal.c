@@ -13,8 +13,9 @@
 
 static struct hg_pacer_config config(int gc_percent, int64_t limit)
 {
-    return (struct hg_pacer_config){
-        .gc_percent = gc_percent, .memory_limit = limit, .policy = {.kind = HG_POLICY_MAX, .n = 5}};
+    return (struct hg_pacer_config){.gc_percent = gc_percent,
+                                    .memory_limit = limit,
+                                    .policy = {.kind = HG_POLICY_MAX, .param = {5}}};
 }
 
 /* A cycle that scanned and kept `live` bytes; the mutators allocated c * 1/1 of what GC scanned. */
@@ -206,7 +207,10 @@ static struct hg_pacer_config random_config(struct hg_rand *r)
     if (hg_rand_below(r, 4) == 0)
         c.min_heap = test_wild(r, 36);
     c.policy.kind = (enum hg_policy_kind)hg_rand_below(r, HG_POLICY_KINDS);
-    c.policy.n = (int)hg_rand_below(r, 40);
+    for (int i = 0; i < HG_POLICY_PARAMS; i++)
+        c.policy.param[i] = hg_rand_below(r, 8) ? 40 * test_uniform(r) : (double)NAN;
+    c.study =
+        (struct hg_pacer_study){hg_rand_below(r, 2), hg_rand_below(r, 2), hg_rand_below(r, 2)};
     return c;
 }
 

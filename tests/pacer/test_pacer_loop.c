@@ -48,7 +48,7 @@ static struct loop loop_make(const char *policy)
                      .demand = 1,
                      .assist_on = true};
     struct hg_pacer_config c = {.gc_percent = 100, .memory_limit = INT64_MAX};
-    char why[100];
+    char why[200];
 
     cr_assert_eq(hg__policy_parse(policy, &c.policy, why, sizeof why), 0, "%s", why);
     hg__pacer_init(&l.pacer, &c);

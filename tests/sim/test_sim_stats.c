@@ -55,6 +55,35 @@ Test(sim_stats, interval_covers)
     }
 }
 
+/* Student's interval: known quantiles, and it covers the mean of normal values as often as it
+ * says. */
+Test(sim_stats, mean_interval)
+{
+    double v[] = {1, 2, 3, 4, 5, 6, NAN}, low, high;
+    cr_assert_float_eq(sim_mean_interval(v, 7, &low, &high), 3.5, 1e-12, "NaN is left out");
+    cr_assert_float_eq(high - 3.5, 2.5706 * sqrt(3.5 / 6), 2e-3 * (high - 3.5));
+    cr_assert_float_eq(low + high, 7, 1e-12);
+    cr_assert_float_eq(sim_mean_interval(v, 5, &low, &high), 3, 1e-12);
+    cr_assert(isnan(low) && isnan(high), "too few");
+    cr_assert(isnan(sim_mean_interval(v, 0, &low, &high)));
+    struct sim_rng r = {.state = test_seed("mean_interval")};
+    for (size_t n = 6; n <= 100; n += 47) {
+        int covered = 0;
+        for (int t = 0; t < 4000; t++) {
+            double sample[100];
+            for (size_t i = 0; i < n; i++) {
+                sample[i] = -6;
+                for (int k = 0; k < 12; k++)
+                    sample[i] += (double)(sim_rng_next(&r) >> 11) * 0x1p-53;
+            }
+            sim_mean_interval(sample, n, &low, &high);
+            covered += low <= 0 && high >= 0;
+        }
+        double off = fabs(covered / 4000.0 - 0.95);
+        cr_assert_lt(off, 5 * sqrt(0.95 * 0.05 / 4000), "n = %zu: %d of 4000", n, covered);
+    }
+}
+
 Test(sim_stats, compare)
 {
     double floor[8] = {1, 2, 1, 2, 1, 2, 1, 2}, above[8], same[8];

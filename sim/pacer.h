@@ -1,0 +1,175 @@
+/* pacer.h: the parts of `hedge-sim pacer` and the data between them.
+ *
+ *   pacer_options.c  command line
+ *   pacer_lab.c      the command: all runs, spread over processes
+ *   pacer_model.c    noise models: what the load of each cycle is
+ *   pacer_loop.c     the closed loop: one cycle of a program in virtual time, with the real pacer
+ *   pacer_run.c      one run: thousands of cycles of one policy under one model, and its figures
+ *   pacer_summary.c  from runs to means, intervals, and differences paired by seed
+ *   pacer_report.c   what is printed
+ *   pacer_files.c    JSON and CSV
+ *
+ * A run is a pure function of (policy, dampers, model, seed, cycles, GOGC): same input, same bytes.
+ * The load that a model gives is a function of (model, seed) alone, so all policies meet the same.
+ */
+#ifndef HG_SIM_PACER_H
+#define HG_SIM_PACER_H
+#include "pacer/pacer.h"
+#include "sim/rng.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define PACER_EDGE "mean:2" /* what extra cycles are counted against */
+
+/* ---- loads (pacer_model.c) ---- */
+
+/* The program during one cycle and the calm before it. Rates are bytes per CPU-ns of one proc. */
+struct pacer_load {
+    double calm_before, calm_after; /* allocation rate before the trigger: at first, then */
+    double change_at;               /* where it changes: share of the way from live to goal */
+    double rate, speed;             /* while marking: allocation and marking */
+    double live, stack;             /* bytes that are reachable, if the heap has so many; stacks */
+    double demand;                  /* share of CPU time that the mutators want, 0..1 */
+    double wobble;                  /* noise within the cycle: deviation of the rate's logarithm */
+    uint64_t wobble_seed;
+    double level; /* rate / speed without the noise: what a policy would know if it knew all */
+    bool fell;    /* `level` has just fallen, for good */
+};
+
+/* Where loads come from: a noise model with its own random numbers, or anything else with a next(),
+ * such as a recorded trace. */
+struct pacer_source {
+    void (*next)(struct pacer_source *s, struct pacer_load *out);
+    const void *data; /* a trace's */
+    struct sim_rng rng;
+    int64_t cycle; /* loads given so far */
+    double state;  /* of the model */
+    int left;      /* likewise: cycles until it changes */
+};
+
+struct pacer_model {
+    const char *name, *help;
+    void (*next)(struct pacer_source *s, struct pacer_load *out);
+    int64_t min_heap; /* that the program sets; 0: none */
+};
+extern const struct pacer_model pacer_models[];
+extern const int pacer_model_count;
+/* NULL: there is none of this name. */
+const struct pacer_model *pacer_model_find(const char *name);
+void pacer_source_init(struct pacer_source *s, const struct pacer_model *m, uint64_t seed);
+
+/* ---- the closed loop (pacer_loop.c) ---- */
+
+#define PACER_PROCS 4
+
+/* What one cycle came to. */
+struct pacer_cycle {
+    struct hg_pacer_plan plan; /* that it began with */
+    double heap_at_end, live;  /* live: what was found live and scanned, stacks included */
+    double allocated;          /* from the end of the last cycle to the end of this one */
+    double assist_ns, gc_ns, wait_ns;
+    double cpu_ns; /* procs x wall time, the calm included */
+};
+
+struct pacer_loop {
+    struct hg_pacer pacer;
+    double heap; /* after the last cycle */
+};
+
+void pacer_loop_init(struct pacer_loop *l, const struct hg_pacer_config *c);
+struct pacer_cycle pacer_loop_cycle(struct pacer_loop *l, const struct pacer_load *load);
+
+/* ---- runs (pacer_run.c) ---- */
+
+enum pacer_figure {
+    PACER_LATE_SHARE,     /* of cycles that end above their goal */
+    PACER_ASSIST_CYCLES,  /* of cycles with assist */
+    PACER_ASSIST_SHARE,   /* of GC CPU time */
+    PACER_OVERSHOOT_P99,  /* of heap over goal less 1, not below 0 */
+    PACER_PEAK_OVER_GOAL, /* largest heap over goal */
+    PACER_CYCLES_PER_GIB, /* allocated */
+    PACER_HEAP_OVER_LIVE, /* mean heap at the end of a cycle over mean live heap and stacks */
+    PACER_GC_CPU_SHARE,   /* of CPU time */
+    PACER_WAIT_SHARE,     /* of mutators' CPU time: waiting at the hard limit */
+    PACER_RELEASE,        /* cycles that began too early after the load fell; NaN: it never did */
+    PACER_EXTRA_CYCLES,   /* CYCLES_PER_GIB less the edge policy's (pacer_summary.c) */
+    PACER_EXTRA_SHARE,    /* the same, as a share of the edge policy's */
+    PACER_EXTRA_HEAP,     /* HEAP_OVER_LIVE over the edge policy's, less 1 */
+    PACER_FIGURES
+};
+#define PACER_MEASURED PACER_EXTRA_CYCLES /* the figures of a run; the others need a pair */
+
+struct pacer_figure_info {
+    const char *key; /* in JSON and CSV */
+};
+extern const struct pacer_figure_info pacer_figure_info[PACER_FIGURES];
+
+#define PACER_WARMUP 20 /* cycles at a run's start that no figure counts */
+
+void pacer_run(const struct hg_pacer_config *c, struct pacer_source *source, int cycles,
+               double figure[PACER_MEASURED]);
+
+/* ---- command line (pacer_options.c) ---- */
+
+#define PACER_POLICIES_MAX 32
+#define PACER_MODELS_MAX   32
+#define PACER_DAMPINGS_MAX 8 /* all sets of three dampers */
+
+struct pacer_policy {
+    char name[32]; /* canonical */
+    struct hg_policy_spec spec;
+};
+
+struct pacer_damping {
+    char name[32]; /* "all", "none", "deadband+credit" */
+    struct hg_pacer_study study;
+};
+
+struct pacer_options {
+    struct pacer_policy policy[PACER_POLICIES_MAX];
+    int policies;
+    const struct pacer_model *model[PACER_MODELS_MAX];
+    int models;
+    struct pacer_damping damping[PACER_DAMPINGS_MAX];
+    int dampings;
+    uint64_t seed;
+    int seeds, cycles, gogc, jobs;
+    bool list;
+    const char *json, *csv;
+};
+
+/* Parses the command line, or prints what is wrong and ends the process with status 2. */
+void pacer_options_parse(struct pacer_options *opt, int argc, char **argv);
+/* The pacer's configuration for one policy and set of dampers. */
+struct hg_pacer_config pacer_config(const struct pacer_options *opt,
+                                    const struct hg_policy_spec *policy,
+                                    const struct hg_pacer_study *study,
+                                    const struct pacer_model *model);
+
+/* ---- results (pacer_summary.c) ---- */
+
+struct pacer_estimate {
+    double mean, low, high; /* 95 % interval; NaN: not known, or too few seeds */
+};
+
+/* One policy under one model with one set of dampers, over all seeds. */
+struct pacer_summary {
+    const struct pacer_model *model;
+    const struct pacer_damping *damping;
+    const char *policy;
+    int seeds; /* that were run: fewer after an interrupt */
+    struct pacer_estimate figure[PACER_FIGURES];
+};
+
+/* Runs by seed: run[s] is PACER_MEASURED figures, all NaN where it was not made. */
+void pacer_summarise(struct pacer_summary *out, const double *const *run, const double *const *edge,
+                     int seeds);
+
+/* summary: models x dampings x policies, in that order of nesting. */
+void pacer_report(FILE *out, const struct pacer_options *opt, const struct pacer_summary *summary);
+void pacer_report_list(FILE *out);
+/* Writes --json and --csv; returns how many files failed, each of which was told on stderr. */
+int pacer_files_write(const struct pacer_options *opt, const struct pacer_summary *summary);
+
+#endif

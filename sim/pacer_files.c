@@ -1,0 +1,110 @@
+/* pacer_files.c: JSON and CSV of `hedge-sim pacer`, each written under a temporary name that is
+ * renamed when it is whole. A figure that is not known is null, or empty in CSV. */
+#include "sim/machine.h"
+#include "sim/outfile.h"
+#include "sim/pacer.h"
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
+
+static json_t *run_json(const struct pacer_summary *s)
+{
+    json_t *run = json_pack("{s:s, s:s, s:s, s:i}", "policy", s->policy, "model", s->model->name,
+                            "damping", s->damping->name, "seeds", s->seeds);
+    json_t *intervals = json_object();
+    for (int f = 0; f < PACER_FIGURES; f++) {
+        const struct pacer_estimate *e = &s->figure[f];
+        json_t *ends = json_array();
+        json_array_append_new(ends, number(e->low));
+        json_array_append_new(ends, number(e->high));
+        json_object_set_new(run, pacer_figure_info[f].key, number(e->mean));
+        json_object_set_new(intervals, pacer_figure_info[f].key, ends);
+    }
+    json_object_set_new(run, "ci95", intervals);
+    return run;
+}
+
+static json_t *params_json(const struct pacer_options *o)
+{
+    json_t *models = json_array(), *policies = json_array(), *dampings = json_array();
+    for (int i = 0; i < o->models; i++)
+        json_array_append_new(models, json_string(o->model[i]->name));
+    for (int i = 0; i < o->policies; i++)
+        json_array_append_new(policies, json_string(o->policy[i].name));
+    for (int i = 0; i < o->dampings; i++)
+        json_array_append_new(dampings, json_string(o->damping[i].name));
+    return json_pack("{s:o, s:o, s:o, s:i, s:i, s:I, s:i}", "models", models, "policies", policies,
+                     "dampings", dampings, "gogc", o->gogc, "cycles", o->cycles, "seed",
+                     (json_int_t)o->seed, "seeds", o->seeds);
+}
+
+static int count(const struct pacer_options *o) { return o->models * o->dampings * o->policies; }
+
+static int write_json(FILE *out, const struct pacer_options *opt,
+                      const struct pacer_summary *summary)
+{
+    json_t *runs = json_array();
+    for (int i = 0; i < count(opt); i++)
+        json_array_append_new(runs, run_json(&summary[i]));
+    json_t *document = json_pack("{s:s, s:s, s:o, s:o}", "program", "hedge-sim pacer", "commit",
+                                 sim_commit(), "params", params_json(opt), "runs", runs);
+    int err = document == NULL ||
+              json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0 ||
+              fputc('\n', out) == EOF;
+    json_decref(document);
+    return err ? -1 : 0;
+}
+
+static void put(FILE *out, double v)
+{
+    if (isfinite(v))
+        fprintf(out, ",%.9g", v);
+    else
+        fputc(',', out);
+}
+
+static int write_csv(FILE *out, const struct pacer_options *opt,
+                     const struct pacer_summary *summary)
+{
+    fprintf(out, "model,damping,policy,seeds");
+    for (int f = 0; f < PACER_FIGURES; f++)
+        fprintf(out, ",%s,%s_low,%s_high", pacer_figure_info[f].key, pacer_figure_info[f].key,
+                pacer_figure_info[f].key);
+    for (int i = 0; i < count(opt); i++) {
+        const struct pacer_summary *s = &summary[i];
+        fprintf(out, "\n%s,%s,%s,%d", s->model->name, s->damping->name, s->policy, s->seeds);
+        for (int f = 0; f < PACER_FIGURES; f++) {
+            put(out, s->figure[f].mean);
+            put(out, s->figure[f].low);
+            put(out, s->figure[f].high);
+        }
+    }
+    fputc('\n', out);
+    return 0;
+}
+
+int pacer_files_write(const struct pacer_options *opt, const struct pacer_summary *summary)
+{
+    const struct {
+        const char *option, *path;
+        int (*write)(FILE *, const struct pacer_options *, const struct pacer_summary *);
+    } files[] = {{"json", opt->json, write_json}, {"csv", opt->csv, write_csv}};
+    int failed = 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct sim_outfile f;
+        if (files[i].path == NULL)
+            continue;
+        int err = sim_outfile_open(&f, files[i].path);
+        if (err == 0) /* a failed write also leaves the stream's error flag set */
+            err = files[i].write(f.file, opt, summary) == 0 ? sim_outfile_commit(&f)
+                                                            : sim_outfile_discard(&f);
+        if (err != 0) {
+            fprintf(stderr, "hedge-sim pacer: --%s: cannot write \"%s\": %s\n", files[i].option,
+                    files[i].path, strerror(-err));
+            failed++;
+        }
+    }
+    return failed;
+}

@@ -1,0 +1,285 @@
+/* pacer_options.c: the command line of `hedge-sim pacer`.
+ *
+ * Every wrong value ends the process with status 2 and one message that names the option, the
+ * value, and what is possible, before anything is simulated.
+ */
+#include "sim/memory.h"
+#include "sim/outfile.h"
+#include "sim/pacer.h"
+#include "sim/sim.h"
+#include <argp.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KEY_MODEL = 0x100,
+    KEY_POLICY,
+    KEY_DAMPING,
+    KEY_GOGC,
+    KEY_SEED,
+    KEY_SEEDS,
+    KEY_CYCLES,
+    KEY_JOBS,
+    KEY_JSON,
+    KEY_CSV,
+    KEY_LIST
+};
+
+#define STANDARD_POLICIES "mean:2,pi,max:2,max:5,ewma:2,quantile:8:0.9,director,ihop,adaptive"
+
+static const struct argp_option options[] = {
+    {NULL, 0, NULL, 0, "What is simulated:", 1},
+    {"model", KEY_MODEL, "LIST", 0, "Noise models, or all (all)", 1},
+    {"policy", KEY_POLICY, "LIST", 0, "Policies (one of each kind, and max:2)", 1},
+    {"damping", KEY_DAMPING, "LIST", 0,
+     "Sets of dampers that are on within a cycle: all, none, some of deadband, credit and landing "
+     "joined by +; each: all, all but one, none (all)",
+     1},
+    {"gogc", KEY_GOGC, "N", 0, "Heap growth in per cent between cycles (100)", 1},
+    {"cycles", KEY_CYCLES, "N", 0, "Cycles of a run (1000)", 1},
+    {"seed", KEY_SEED, "N", 0, "Of the first run (42)", 1},
+    {"seeds", KEY_SEEDS, "N", 0, "Runs of each kind, with seeds from N of --seed on (100)", 1},
+    {"jobs", KEY_JOBS, "N", 0, "Processes (one per CPU)", 1},
+    {"list", KEY_LIST, NULL, 0, "Print the models and policies, and end", 1},
+    {NULL, 0, NULL, 0, "Files (each appears whole, by rename):", 2},
+    {"json", KEY_JSON, "FILE", 0, "All figures with their intervals", 2},
+    {"csv", KEY_CSV, "FILE", 0, "The same, one line per model, dampers and policy", 2},
+    {0}};
+
+static const char before[] =
+    "Simulates the pacer in a closed loop over thousands of collections under noise, policies side "
+    "by side."
+    "\vThe pacer is the real one, of the runtime; the program is a model in virtual time. All "
+    "policies meet the same loads. Figures are means over seeds with 95 % intervals; cycles per "
+    "GiB are compared with " PACER_EDGE ", which sits on the edge, seed by seed.\n\n"
+    "Examples:\n"
+    "  hedge-sim pacer\n"
+    "  hedge-sim pacer --model uniform,idle --policy mean:2,max:5,adaptive\n"
+    "  hedge-sim pacer --model uniform --policy mean:2,max:5 --damping each\n"
+    "  hedge-sim pacer --gogc 300 --seeds 20 --json pacer.json\n"
+    "  hedge-sim pacer --list\n\n"
+    "Exit status: 0; 2: wrong usage; 3: a process or a file failed; 130: Ctrl-C (what was "
+    "simulated until then is reported).";
+
+/* ---- values ---- */
+
+static uint64_t whole(struct argp_state *state, const char *option, const char *text, uint64_t low,
+                      uint64_t high)
+{
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != 0 || errno != 0 || v < low || v > high)
+        argp_error(state, "--%s: expected a whole number from %llu to %llu, not \"%s\"", option,
+                   (unsigned long long)low, (unsigned long long)high, text);
+    return v;
+}
+
+static const char *file_name(struct argp_state *state, const char *option, const char *path)
+{
+    int err = sim_outfile_check(path);
+    if (err != 0)
+        argp_error(state, "--%s: expected a file that can be written, not \"%s\": %s", option, path,
+                   strerror(-err));
+    return path;
+}
+
+/* Calls add for each part of a list. */
+static void each_of(struct argp_state *state, struct pacer_options *o, const char *list,
+                    void (*add)(struct argp_state *, struct pacer_options *, const char *))
+{
+    char *copy = sim_alloc(strlen(list) + 1, 1), *rest = copy, *name;
+    strcpy(copy, list);
+    while ((name = strsep(&rest, ",")) != NULL)
+        add(state, o, name);
+    free(copy);
+}
+
+static void add_model(struct argp_state *state, struct pacer_options *o, const char *name)
+{
+    const struct pacer_model *m = pacer_model_find(name);
+    char names[256] = "";
+    for (int i = 0; m == NULL && i < pacer_model_count; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s, ", pacer_models[i].name);
+    if (m == NULL)
+        argp_error(state, "--model: expected %sor all, not \"%s\"", names, name);
+    for (int i = 0; i < o->models; i++)
+        if (o->model[i] == m)
+            argp_error(state, "--model: expected each model once, not %s twice", name);
+    o->model[o->models++] = m;
+}
+
+static void parse_models(struct argp_state *state, struct pacer_options *o, const char *list)
+{
+    o->models = 0;
+    if (strcmp(list, "all") != 0) {
+        each_of(state, o, list, add_model);
+        return;
+    }
+    for (int i = 0; i < pacer_model_count; i++)
+        o->model[o->models++] = &pacer_models[i];
+}
+
+static void add_policy(struct argp_state *state, struct pacer_options *o, const char *name)
+{
+    struct pacer_policy p;
+    char why[200];
+    if (hg__policy_parse(name, &p.spec, why, sizeof why) != 0)
+        argp_error(state, "--policy: \"%s\": %s", name, why);
+    hg__policy_name(&p.spec, p.name, sizeof p.name);
+    for (int i = 0; i < o->policies; i++)
+        if (strcmp(o->policy[i].name, p.name) == 0)
+            argp_error(state, "--policy: expected each policy once, not %s twice", p.name);
+    if (o->policies == PACER_POLICIES_MAX)
+        argp_error(state, "--policy: expected at most %d policies", PACER_POLICIES_MAX);
+    o->policy[o->policies++] = p;
+}
+
+/* ---- dampers ---- */
+
+static void name_damping(struct pacer_damping *d)
+{
+    const struct {
+        bool on;
+        const char *name;
+    } damper[] = {{!d->study.no_deadband, "deadband"},
+                  {!d->study.no_credit, "credit"},
+                  {!d->study.no_landing, "landing"}};
+    int on = 0;
+    d->name[0] = 0;
+    for (size_t i = 0; i < sizeof damper / sizeof *damper; i++) {
+        if (!damper[i].on)
+            continue;
+        size_t used = strlen(d->name);
+        snprintf(d->name + used, sizeof d->name - used, "%s%s", on++ > 0 ? "+" : "",
+                 damper[i].name);
+    }
+    if (on == 0 || on == 3)
+        snprintf(d->name, sizeof d->name, "%s", on == 0 ? "none" : "all");
+}
+
+static void add_damping_set(struct argp_state *state, struct pacer_options *o,
+                            struct hg_pacer_study study)
+{
+    struct pacer_damping d = {.study = study};
+    name_damping(&d);
+    for (int i = 0; i < o->dampings; i++)
+        if (strcmp(o->damping[i].name, d.name) == 0)
+            argp_error(state, "--damping: expected each set once, not %s twice", d.name);
+    o->damping[o->dampings++] = d;
+}
+
+static void add_damping(struct argp_state *state, struct pacer_options *o, const char *name)
+{
+    struct hg_pacer_study none = {true, true, true}, set = none;
+    if (strcmp(name, "all") == 0)
+        set = (struct hg_pacer_study){0};
+    else if (strcmp(name, "none") != 0) {
+        char copy[64], *rest = copy, *part;
+        snprintf(copy, sizeof copy, "%s", name);
+        while ((part = strsep(&rest, "+")) != NULL) {
+            bool *off = strcmp(part, "deadband") == 0  ? &set.no_deadband
+                        : strcmp(part, "credit") == 0  ? &set.no_credit
+                        : strcmp(part, "landing") == 0 ? &set.no_landing
+                                                       : NULL;
+            if (off == NULL) {
+                argp_error(state,
+                           "--damping: expected all, none, each, or some of deadband, credit and "
+                           "landing joined by +, not \"%s\"",
+                           name);
+                return;
+            }
+            *off = false;
+        }
+    }
+    add_damping_set(state, o, set);
+}
+
+static void parse_dampings(struct argp_state *state, struct pacer_options *o, const char *list)
+{
+    o->dampings = 0;
+    if (strcmp(list, "each") == 0)
+        list = "all,credit+landing,deadband+landing,deadband+credit,none";
+    each_of(state, o, list, add_damping);
+}
+
+/* ---- all together ---- */
+
+static void finish(struct argp_state *state, struct pacer_options *o)
+{
+    if (o->models == 0)
+        parse_models(state, o, "all");
+    if (o->policies == 0)
+        each_of(state, o, STANDARD_POLICIES, add_policy);
+    if (o->dampings == 0)
+        parse_dampings(state, o, "all");
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct pacer_options *o = state->input;
+    switch (key) {
+    case KEY_MODEL:
+        parse_models(state, o, arg);
+        return 0;
+    case KEY_POLICY:
+        o->policies = 0;
+        each_of(state, o, arg, add_policy);
+        return 0;
+    case KEY_DAMPING:
+        parse_dampings(state, o, arg);
+        return 0;
+    case KEY_GOGC:
+        o->gogc = (int)whole(state, "gogc", arg, 1, 100000);
+        return 0;
+    case KEY_CYCLES:
+        o->cycles = (int)whole(state, "cycles", arg, 1, 10000000);
+        return 0;
+    case KEY_SEED:
+        o->seed = whole(state, "seed", arg, 0, UINT64_MAX);
+        return 0;
+    case KEY_SEEDS:
+        o->seeds = (int)whole(state, "seeds", arg, 1, 100000);
+        return 0;
+    case KEY_JOBS:
+        o->jobs = (int)whole(state, "jobs", arg, 1, 1024);
+        return 0;
+    case KEY_JSON:
+        o->json = file_name(state, "json", arg);
+        return 0;
+    case KEY_CSV:
+        o->csv = file_name(state, "csv", arg);
+        return 0;
+    case KEY_LIST:
+        o->list = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "expected options only, not \"%s\"", arg);
+        return 0;
+    case ARGP_KEY_END:
+        finish(state, o);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+void pacer_options_parse(struct pacer_options *opt, int argc, char **argv)
+{
+    static const struct argp argp = {options, parse_option, NULL, before, NULL, NULL, NULL};
+    *opt = (struct pacer_options){.seed = 42, .seeds = 100, .cycles = 1000, .gogc = 100};
+    argp_parse(&argp, argc, argv, 0, NULL, opt);
+}
+
+struct hg_pacer_config pacer_config(const struct pacer_options *opt,
+                                    const struct hg_policy_spec *policy,
+                                    const struct hg_pacer_study *study,
+                                    const struct pacer_model *model)
+{
+    return (struct hg_pacer_config){.gc_percent = opt->gogc,
+                                    .memory_limit = INT64_MAX,
+                                    .min_heap = model->min_heap,
+                                    .policy = *policy,
+                                    .study = *study};
+}

@@ -1,0 +1,104 @@
+#!/bin/sh
+# Runs hedge-sim pacer as a user would: exit statuses and messages, the report's width, files that appear
+# whole, the same bytes for the same seed however many processes, the golden report, and Ctrl-C.
+#
+# usage: pacer.sh HEDGE-SIM GOLDEN       exit 0: all as it should be, 1: not
+# After a change that is meant to move figures: the command below (golden) writes GOLDEN anew; read the
+# difference before it is committed.
+set -u
+sim=$1
+golden=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+bad=0
+fault() {
+    echo "pacer.sh: $*" >&2
+    bad=1
+}
+# expect STATUS ARGUMENT...: runs hedge-sim pacer into out, err
+expect() {
+    wanted=$1
+    shift
+    "$sim" pacer "$@" >out 2>err
+    got=$?
+    [ $got = "$wanted" ] || fault "hedge-sim pacer $*: status $got, expected $wanted; $(cat err)"
+}
+has() {
+    grep -q -e "$2" "$1" || fault "$1 has no \"$2\""
+}
+# refused TEXT ARGUMENT...: status 2, nothing on standard output, and a message with TEXT
+refused() {
+    text=$1
+    shift
+    expect 2 "$@"
+    [ ! -s out ] || fault "hedge-sim pacer $*: wrong usage, and yet a report"
+    has err "$text"
+}
+
+# Wrong usage names the value and what is possible.
+refused 'expected constant, low, .*within, or all, not "noise"' --model noise
+refused 'each model once, not low twice' --model low,low
+refused '"best": expected mean:N, pi, max:N' --policy best
+refused '"max:33": expected a whole number from 1 to 32' --policy mean:2,max:33
+refused 'each policy once, not max:5 twice' --policy max,max:5
+refused 'some of deadband, credit and landing joined by +, not "softness"' --damping softness
+refused 'each set once, not none twice' --damping none,none
+refused '--gogc: expected a whole number from 1 to 100000, not "off"' --gogc off
+refused '--cycles: expected a whole number from 1' --cycles 0
+refused '--seeds: expected a whole number from 1' --seeds -3
+refused '--jobs: expected' --jobs none
+refused 'expected a file that can be written' --json nowhere/a.json
+refused 'expected options only, not "uniform"' uniform
+
+# What there is.
+expect 0 --list
+for text in 'models' 'constant ' 'within ' 'policies' 'max:5 ' 'quantile:8:0.9 ' 'adaptive '; do
+    has out "$text"
+done
+expect 0 --help
+has out '--damping=LIST'
+
+# Same seed, same bytes; the golden report.
+small="--seeds 6 --cycles 100 --seed 5"
+# shellcheck disable=SC2086
+expect 0 $small --jobs 1 --json a.json --csv a.csv
+mv out one
+# shellcheck disable=SC2086
+expect 0 $small --jobs 3 --json b.json --csv b.csv
+cmp -s one out || fault "another report with three processes"
+cmp -s a.json b.json || fault "other JSON with three processes"
+cmp -s a.csv b.csv || fault "other CSV with three processes"
+[ -z "$(ls | grep tmp)" ] || fault "left over: $(ls)"
+awk 'gsub(/±/, "+") >= 0 && length > 80 { exit 1 }' out || fault "a line is wider than 80 columns"
+[ ! -s err ] || fault "standard error is not a terminal, and yet it says: $(cat err)"
+has a.json '"program": "hedge-sim pacer"'
+has a.json '"cycles_to_release": 5.0'
+has a.json '"cycles_to_release": null'
+[ "$(wc -l <a.csv)" = 127 ] || fault "a.csv: $(wc -l <a.csv) lines, expected 127"
+# Elsewhere the compiler may fuse multiplications and additions, and the last digits differ.
+if [ "$(uname -m)" = x86_64 ]; then
+    sed 1d one | diff "$golden" - >difference || fault "not the golden report: $(cat difference)"
+fi
+
+# The effect of dampers.
+expect 0 --model uniform --policy mean:2,max:5 --damping each --seeds 6 --cycles 50
+has out 'effect of the dampers'
+[ "$(grep -c 'credit+landing' out)" = 3 ] || fault "a set of dampers is missing"
+awk 'gsub(/±/, "+") >= 0 && length > 80 { exit 1 }' out || fault "a line is wider than 80 columns"
+expect 0 --model low --policy pi --damping none --seeds 2 --cycles 20
+has out 'dampers on: none'
+has out '95 % interval from 6 seeds on'
+
+# Ctrl-C stops early and still reports. An asynchronous child of a shell ignores SIGINT: TERM does the same.
+"$sim" pacer --cycles 20000 --seeds 1000 --json c.json >out 2>err &
+pid=$!
+sleep 1
+kill -TERM $pid
+wait $pid
+got=$?
+[ $got = 143 ] || fault "interrupted: status $got, expected 143; $(cat err)"
+has out ' of them whole)'
+has c.json '"runs"'
+
+exit $bad
