@@ -196,7 +196,7 @@ struct hg_heap {
 /* 0 or -ENOMEM. Span structs come from `meta`, which must outlive the heap. */
 int hg__heap_open(struct hg_heap **out, struct hg_meta *meta, const struct hg_heap_config *config);
 void hg__heap_close(struct hg_heap *h);
-/* Touches the mark table for all of the heap that spans have reached, and a little beyond. Its
+/* Touches the mark table where objects begin, and a little beyond what spans have reached. Its
  * pages are huge: the first touch of one costs up to milliseconds, which the driver should pay,
  * before it starts a cycle, and not a mutator that marks or allocates black. */
 void hg__heap_touch_marks(struct hg_heap *h);
@@ -232,7 +232,7 @@ void hg__cache_init(struct hg_cache *c, struct hg_heap *h);
 
 enum hg_refill { HG_REFILL_OK, HG_REFILL_NO_MEMORY };
 
-/* After hg__cache_take(slot, layout, ...) gave nothing: makes the next one succeed. If the slot is
+/* After hg__cache_take(slot, layout) gave nothing: makes the next one succeed. If the slot is
  * empty it fills it: from the stash, the next word of its span, another swept span, an unswept one
  * that it sweeps (a bounded number), or new pages. If the span is uniform with another layout, it
  * becomes mixed. Everything is done in generation `gen`, the mutator's own, whatever heap->gen

@@ -145,9 +145,11 @@ static void close_word(struct hg_span *s, uint32_t w, uint64_t unused)
     hg_store_rel(&s->word, HG_NO_WORD);    /* Note [MASK] 2 */
 }
 
-uintptr_t hg__cache_take_mixed(struct hg_cache_slot *s, uint16_t layout)
+uintptr_t hg__cache_take(struct hg_cache_slot *s, uint16_t layout)
 {
-    return s->layout == 0 && s->mask != 0 ? hg__cache_pick(s, layout, false) : 0;
+    if (s->mask == 0 || (s->layout != layout && s->layout != 0))
+        return 0;
+    return hg__cache_pick(s, s->layout == 0 ? layout : 0, false);
 }
 
 /* ---- refill ---- */

@@ -15,6 +15,11 @@
 /* Larger slots are cleared by memset, out of the leaf function that the fast path is. */
 #define HG_CLEAR_INLINE 128u
 
+/* Bytes ahead of a slot that is handed out whose line is asked for, to be written: freed memory is
+ * cold, and the processor's own prefetching begins anew in each page of 4 KiB. Beyond the span it
+ * is mostly the next one, as spans are cut from chunks in order. */
+#define HG_ALLOC_AHEAD 1024
+
 /* Slots are multiples of 16 bytes, and aligned to them. */
 static inline void hg__clear_inline(uintptr_t p, size_t size)
 {
@@ -27,12 +32,14 @@ static inline void hg__clear_inline(uintptr_t p, size_t size)
 }
 
 /* A free slot, clear, its layout id written if there is one to write, published. Requires: mask is
- * not 0. `small`, a constant: slots have at most HG_CLEAR_INLINE bytes. */
+ * not 0; the span is uniform with the object's layout, or id is that layout's. `small`, a constant:
+ * slots have at most HG_CLEAR_INLINE bytes. */
 static inline uintptr_t hg__cache_pick(struct hg_cache_slot *s, uint16_t id, bool small)
 {
     uint64_t mask = s->mask;
     unsigned i = hg_ctz64(mask);
     uintptr_t p = s->base + (size_t)i * s->size;
+    __builtin_prefetch((const void *)(p + HG_ALLOC_AHEAD), 1);
     if (small)
         hg__clear_inline(p, s->size);
     else if (s->dirty)
@@ -44,16 +51,8 @@ static inline uintptr_t hg__cache_pick(struct hg_cache_slot *s, uint16_t id, boo
     return p;
 }
 
-/* As hg__cache_take, from a span that is mixed. */
-uintptr_t hg__cache_take_mixed(struct hg_cache_slot *s, uint16_t layout);
-
 /* Takes a slot for an object with this layout id (0: not DESCRIBED), clear and published; or 0: the
- * slot needs hg__cache_refill. */
-static inline uintptr_t hg__cache_take(struct hg_cache_slot *s, uint16_t layout, bool small)
-{
-    if (hg_unlikely(s->layout != layout))
-        return hg__cache_take_mixed(s, layout);
-    return hg_likely(s->mask != 0) ? hg__cache_pick(s, 0, small) : 0;
-}
+ * slot needs hg__cache_refill. For all sizes and for mixed spans (cache.c). */
+uintptr_t hg__cache_take(struct hg_cache_slot *s, uint16_t layout);
 
 #endif

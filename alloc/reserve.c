@@ -156,19 +156,39 @@ void hg__heap_close(struct hg_heap *h)
 
 /* Heap bytes per 2 MiB of mark table. */
 #define TOUCH_STEP ((size_t)2 * HG_MIB * 8 * HG_GRAIN)
+#define PROBE      ((size_t)128 << 10)
 
-static void touch_marks(struct hg_heap *h, size_t from, size_t to)
+/* Whether marks are likely to be set in [at, at + TOUCH_STEP): an object begins there, as far as a
+ * look at a page here and there tells. None does in what is free, nor in the inside of a large
+ * object, whose part of the table then costs no memory. */
+static bool has_objects(const struct hg_heap *h, size_t at)
+{
+    size_t end = hg_min_size(at + TOUCH_STEP, h->size);
+    for (size_t p = at; p < end; p += PROBE) {
+        uint64_t desc = hg_load_rlx(&h->desc[p >> HG_PAGE_SHIFT]);
+        if (desc != 0 && (size_t)hg__desc_index(desc) << HG_PAGE_SHIFT <= p - at)
+            return true;
+    }
+    return false;
+}
+
+/* Of [from, to), what spans have reached and a little more; edge: the end of that, which is used
+ * next. */
+static void touch_marks(struct hg_heap *h, size_t from, size_t to, size_t edge)
 {
     for (size_t at = hg_round_down(from, TOUCH_STEP); at < to && at < h->size; at += TOUCH_STEP)
-        hg_or_rlx(&h->marks[at / (HG_GRAIN * 64)], 0u); /* a write, or it would map the zero page */
+        if ((edge >= at && edge - at < TOUCH_STEP) || has_objects(h, at))
+            /* a write, or it would map the zero page */
+            hg_or_rlx(&h->marks[at / (HG_GRAIN * 64)], 0u);
 }
 
 void hg__heap_touch_marks(struct hg_heap *h)
 {
     size_t ahead = TOUCH_STEP / 8, low = hg_load_rlx(&h->low_end),
            high = hg_load_rlx(&h->high_start);
+    size_t below = high > ahead ? high - ahead : 0;
     if (low != 0)
-        touch_marks(h, 0, low + ahead);
+        touch_marks(h, 0, low + ahead, low + ahead - 1);
     if (high != h->size)
-        touch_marks(h, high > ahead ? high - ahead : 0, h->size);
+        touch_marks(h, below, h->size, below);
 }

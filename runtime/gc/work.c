@@ -250,21 +250,14 @@ static void wait_at_hard_limit(struct hg_gc *g, struct hg_mutator *m, int64_t mo
                             "heap above its hard limit");
 }
 
-/* Sweeps as much as keeps sweeping ahead of the next cycle: pages left over bytes left. */
-static void sweep_in_proportion(struct hg_gc *g, struct hg_mutator *m, int64_t grown)
+/* Sweeps `pages` pages in an allocation, for one slice at most. */
+static void sweep_here(struct hg_gc *g, struct hg_mutator *m, int64_t pages)
 {
-    struct hg_heap *h = g->world->heap;
-    int64_t unswept = hg_load_rlx(&h->unswept_pages);
-    int64_t trigger = hg_load_rlx(&g->trigger), left = trigger - hg_load_rlx(&g->heap_live);
-    if (trigger == HG_PACER_NO_GOAL)
-        return;
-    if (left < grown)
-        left = grown;
-    int64_t pages = (int64_t)((double)unswept * (double)grown / (double)left) + 1;
     int64_t start = hg__os_now(), cpu = hg__os_thread_cpu(), until = start + HG_SLICE_NS,
             now = start;
     while (pages > 0 && now < until) {
-        size_t n = hg__sweep_some(h, pages < SWEEP_PAGES ? (size_t)pages : SWEEP_PAGES);
+        size_t n =
+            hg__sweep_some(g->world->heap, pages < SWEEP_PAGES ? (size_t)pages : SWEEP_PAGES);
         if (n == 0)
             break;
         pages -= (int64_t)n;
@@ -274,6 +267,24 @@ static void sweep_in_proportion(struct hg_gc *g, struct hg_mutator *m, int64_t g
     add(&m->stats.sweep_ns, cpu);
     hg__hold(m, cpu);
     m->stack->times.sweep_ns += hg__os_now() - start;
+}
+
+/* Sweeps as much as keeps sweeping ahead of the next cycle: pages left over bytes left. Several
+ * pages at a time, as the clock of CPU time costs as much as sweeping one. */
+static void sweep_in_proportion(struct hg_gc *g, struct hg_mutator *m, int64_t grown)
+{
+    int64_t unswept = hg_load_rlx(&g->world->heap->unswept_pages);
+    int64_t trigger = hg_load_rlx(&g->trigger), left = trigger - hg_load_rlx(&g->heap_live);
+    if (trigger == HG_PACER_NO_GOAL)
+        return;
+    if (left < grown)
+        left = grown;
+    m->sweep_owed += (double)unswept * (double)grown / (double)left;
+    int64_t pages = (int64_t)m->sweep_owed;
+    if (pages < SWEEP_PAGES && pages < unswept)
+        return;
+    m->sweep_owed = 0;
+    sweep_here(g, m, pages);
 }
 
 static void stress_tick(struct hg_gc *g, struct hg_mutator *m)

@@ -83,17 +83,30 @@ static void small_slow(struct hg_mutator *m, struct request *r)
 {
     unsigned span_class = hg__span_class(hg__class_of(r->size), r->kind);
     struct hg_cache_slot *s = &m->cache.slot[span_class];
-    r->result = (void *)hg__cache_take(s, r->id, false);
+    r->result = (void *)hg__cache_take(s, r->id);
     if (r->result != NULL)
         return; /* a safepoint has filled it */
     enum hg_refill got = hg__cache_refill(&m->cache, span_class, r->id, m->black, m->gen, NULL);
     hg__alloc_account(m);
     r->no_room = got != HG_REFILL_OK;
     if (got == HG_REFILL_OK)
-        r->result = (void *)hg__cache_take(s, r->id, false);
+        r->result = (void *)hg__cache_take(s, r->id);
 }
 
 #define HG_CLEAR_CHUNK ((size_t)256 << 10)
+#define HG_DISCARD_MIN ((size_t)32 << 20)
+
+/* Makes part of a large object read as zero. Old contents of a very large one go back to the kernel
+ * instead of being cleared, as malloc does it at this size: such objects are often used in part,
+ * or not at all, and clearing would make each of their pages resident. */
+static void clear_chunk(const struct hg_span *s, size_t from, size_t bytes)
+{
+    void *p = (void *)(s->start + from);
+    if (s->bytes >= HG_DISCARD_MIN)
+        hg__os_discard(p, bytes);
+    else
+        memset(p, 0, bytes);
+}
 
 /* A large object is cleared in chunks, with a safepoint after each; it is invisible until it is
  * cleared. */
@@ -114,7 +127,7 @@ static void large_slow(struct hg_mutator *m, struct request *r)
     size_t end = r->span->bytes;
     while (r->cleared < end) {
         size_t chunk = hg_min_size(end - r->cleared, HG_CLEAR_CHUNK);
-        memset((void *)(r->span->start + r->cleared), 0, chunk);
+        clear_chunk(r->span, r->cleared, chunk);
         r->cleared += chunk;
         slow_safepoint(m); /* may give the task up: then it begins again here, with its span */
     }
@@ -162,34 +175,50 @@ static __attribute__((noinline)) void *alloc_slow(size_t size, const hg_layout *
     return r.result;
 }
 
-/* From the cache, or 0. No safepoint inside. `small`: see hg__cache_take. */
-static inline uintptr_t take(struct hg_mutator *m, size_t size, const hg_layout *layout, bool small)
+/* The cache slot for an object, and in *id its layout's; NULL: the layout is not known here yet. */
+static inline struct hg_cache_slot *slot_for(struct hg_mutator *m, size_t size,
+                                             const hg_layout *layout, uint16_t *id)
 {
+    *id = 0;
     if ((uintptr_t)layout <= (uintptr_t)HG_REFS)
-        return hg__cache_take(slot_of(m, size, (enum hg_span_kind)(uintptr_t)layout), 0, small);
+        return slot_of(m, size, (enum hg_span_kind)(uintptr_t)layout);
     struct hg_layout_cache *e = layout_entry(m, layout);
     if (hg_unlikely(e->layout != layout))
-        return 0;
-    return hg__cache_take(slot_of(m, size, HG_SPAN_DESCRIBED), e->id, small);
+        return NULL;
+    *id = e->id;
+    return slot_of(m, size, HG_SPAN_DESCRIBED);
 }
 
-/* Sizes above HG_CLEAR_INLINE. */
+/* Sizes above HG_CLEAR_INLINE, and objects in spans of several layouts. */
 static __attribute__((noinline)) void *alloc_medium(size_t size, const hg_layout *layout,
                                                     bool may_fail)
 {
     struct hg_mutator *m = hg__tls_mutator;
-    uintptr_t p = hg_likely(m != NULL && size <= HG_SMALL_MAX) ? take(m, size, layout, false) : 0;
+    uintptr_t p = 0;
+    if (hg_likely(m != NULL && size <= HG_SMALL_MAX)) {
+        uint16_t id;
+        struct hg_cache_slot *s = slot_for(m, size, layout, &id);
+        p = s != NULL ? hg__cache_take(s, id) : 0;
+    }
     return hg_likely(p != 0) ? (void *)p : alloc_slow(size, layout, may_fail);
 }
 
-/* A leaf function for small objects: nothing is called but in tail position. */
-static inline void *alloc_fast(struct hg_mutator *m, size_t size, const hg_layout *layout,
-                               bool may_fail)
+/* A leaf function for small objects: nothing is called but in tail position, so that no register
+ * has to be saved. */
+static inline __attribute__((always_inline)) void *
+alloc_fast(struct hg_mutator *m, size_t size, const hg_layout *layout, bool may_fail)
 {
+    uint16_t id;
     if (hg_unlikely(m == NULL || size > HG_CLEAR_INLINE))
         return alloc_medium(size, layout, may_fail);
-    uintptr_t p = take(m, size, layout, true);
-    return hg_likely(p != 0) ? (void *)p : alloc_slow(size, layout, may_fail);
+    struct hg_cache_slot *s = slot_for(m, size, layout, &id);
+    if (hg_unlikely(s == NULL))
+        return alloc_slow(size, layout, may_fail);
+    if (hg_unlikely(s->layout != id))
+        return alloc_medium(size, layout, may_fail);
+    if (hg_unlikely(s->mask == 0))
+        return alloc_slow(size, layout, may_fail);
+    return (void *)hg__cache_pick(s, 0, true);
 }
 
 void *hg__alloc(struct hg_mutator *m, size_t size, const hg_layout *layout, bool may_fail)

@@ -134,6 +134,7 @@ struct hg_mutator {
     int64_t debt, credit;
     _Atomic int64_t next_slice_at; /* when background work is due here; writer: owner; reader:
                                     * monitor */
+    double sweep_owed;             /* pages to sweep for what was allocated */
     int32_t stress_left;
     void *sched_stack_lo; /* bounds of the scheduler stack, for sanitizers */
     size_t sched_stack_bytes;

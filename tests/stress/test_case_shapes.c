@@ -327,6 +327,44 @@ Test(case_shapes, g12_absurd_sizes_below_a_limit)
     case_run(absurd_main, &limited, &o);
 }
 
+/* Old contents of a very large object are never read, and what is never touched again costs no
+ * memory: not even for being cleared. */
+static uint64_t resident_bytes(void)
+{
+    uint64_t pages = 0, unused;
+    FILE *f = fopen("/proc/self/statm", "r");
+    MUST(f != NULL && fscanf(f, "%lu %lu", &unused, &pages) == 2, "no /proc/self/statm");
+    fclose(f);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static int reuse_main(void *arg)
+{
+    const size_t bytes = 256 * CASE_MIB;
+    (void)arg;
+    for (int i = 0; i < 6; i++) {
+        uint64_t *p = hg_alloc(bytes, HG_LEAF);
+        for (size_t at = 0; at < bytes / sizeof *p; at += 3 * CASE_MIB / sizeof *p) {
+            MUST(p[at] == 0, "round %d: old contents at %zu", i, at);
+            p[at] = at + 1;
+        }
+        p = NULL;
+        hg_keep_alive(p);
+        hg_collect(hg_current());
+        hg_collect(hg_current());
+    }
+    uint64_t resident = resident_bytes();
+    BOUND(resident < bytes, "%lu bytes resident, for one word in 3 MiB", (unsigned long)resident);
+    return CASE_DONE;
+}
+
+Test(case_shapes, g12_huge_objects_that_are_not_used_cost_no_memory)
+{
+    hg_options o = case_options(1);
+    o.reserve_bytes = (size_t)1 << 30; /* so that the same addresses come again */
+    case_run(reuse_main, NULL, &o);
+}
+
 /* ---- G13: no garbage: nobody sweeps the whole heap in one allocation ---- */
 
 /* One proc and one task: the thread, and with it its clock, is the same before and after. */

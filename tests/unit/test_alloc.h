@@ -40,12 +40,12 @@ static inline uintptr_t test_alloc_slot(struct hg_cache *c, unsigned span_class,
 {
     struct hg_cache_slot *s = &c->slot[span_class];
     uint16_t layout = span_class % HG_SPAN_KINDS == HG_SPAN_DESCRIBED ? id : 0;
-    uintptr_t p = hg__cache_take(s, layout, false);
+    uintptr_t p = hg__cache_take(s, layout);
     if (p != 0)
         return p;
     if (hg__cache_refill(c, span_class, layout, black, gen, NULL) != HG_REFILL_OK)
         return 0;
-    p = hg__cache_take(s, layout, false);
+    p = hg__cache_take(s, layout);
     HG_CHECK(p != 0, "a refill gave no slot");
     return p;
 }
