@@ -11,6 +11,7 @@
 static const struct sim_command commands[] = {
     {"kv", "a live key-value load on tasks: latency under pacing policies", sim_kv},
     {"pacer", "the pacer in virtual time: policies under models of noise", sim_pacer},
+    {"limit", "live programs that meet their memory limit, against none", sim_limit},
     {"env", "every environment variable, its value and meaning", sim_env},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)

@@ -22,6 +22,7 @@ struct sim_command {
 
 int sim_kv(int argc, char **argv);    /* kv_compare.c */
 int sim_pacer(int argc, char **argv); /* pacer_lab.c */
+int sim_limit(int argc, char **argv); /* limit_compare.c */
 int sim_env(int argc, char **argv);   /* env.c */
 
 /* Catches SIGINT and SIGTERM from now on: they are counted, nothing else (interrupt.c). */
