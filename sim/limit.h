@@ -85,6 +85,7 @@ enum limit_figure {
     LIMIT_PREDICTED_WORST,
     LIMIT_PREDICTED_PROGRESS,
     LIMIT_PREDICTED_LIMITER,
+    LIMIT_PREDICTED_PEAK,
     LIMIT_FIGURES
 };
 extern const char *const limit_figure_name[LIMIT_FIGURES];

@@ -31,6 +31,7 @@ const char *const limit_figure_name[LIMIT_FIGURES] = {
     [LIMIT_PREDICTED_WORST] = "predicted_gc_cpu_share_worst_second",
     [LIMIT_PREDICTED_PROGRESS] = "predicted_progress",
     [LIMIT_PREDICTED_LIMITER] = "predicted_limiter_share",
+    [LIMIT_PREDICTED_PEAK] = "predicted_peak_over_limit",
 };
 
 /* ---- JSON ---- */

@@ -17,6 +17,7 @@
 
 struct outcome {
     double gc, worst, running, limiter; /* shares of CPU time; running: the program */
+    double peak;                        /* over the limit */
 };
 
 static struct pacer_load load_of(const struct limit_program *p, double live)
@@ -46,7 +47,7 @@ static struct outcome outcome_of(const struct limit_options *opt, const struct l
                                  const struct limit_program *p, int64_t limit)
 {
     struct hg_pacer_config c = config_of(opt, limit);
-    double all = opt->duration_s * 1e9 * PACER_PROCS, cpu = 0, gc = 0, wait = 0, limited;
+    double all = opt->duration_s * 1e9 * PACER_PROCS, cpu = 0, gc = 0, limited;
     struct pacer_load load = load_of(p, s->live * (double)opt->limit);
     struct pacer_loop l;
     pacer_loop_init(&l, &c);
@@ -59,7 +60,6 @@ static struct outcome outcome_of(const struct limit_options *opt, const struct l
         struct pacer_cycle done = pacer_loop_cycle(&l, &load);
         cpu += done.cpu_ns;
         gc += done.gc_ns;
-        wait += done.wait_ns;
     }
     limited = ((double)l.pacer.limiter.limited_ns - limited) * PACER_PROCS;
     /* A task that waits leaves its CPU to marking: that time is in gc already. */
@@ -67,7 +67,8 @@ static struct outcome outcome_of(const struct limit_options *opt, const struct l
                             .worst = limit != INT64_MAX ? pacer_limit_worst_second(&l.limit)
                                                         : (double)NAN,
                             .running = 1 - gc / cpu,
-                            .limiter = limited / cpu};
+                            .limiter = limited / cpu,
+                            .peak = l.limit.peak / (double)opt->limit};
 }
 
 void limit_predict(const struct limit_options *opt, const struct limit_scenario *s,
@@ -81,4 +82,5 @@ void limit_predict(const struct limit_options *opt, const struct limit_scenario 
     out->figure[LIMIT_PREDICTED_WORST] = with.worst;
     out->figure[LIMIT_PREDICTED_PROGRESS] = with.running / without.running;
     out->figure[LIMIT_PREDICTED_LIMITER] = with.limiter;
+    out->figure[LIMIT_PREDICTED_PEAK] = with.peak;
 }

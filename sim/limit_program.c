@@ -1,9 +1,10 @@
 /* limit_program.c: the program: tasks that answer requests out of a live heap, and one that leaks.
  *
  * One worker per proc, flat out, so that what the collector takes is what the workers lack. An
- * operation allocates a chain of small objects, reads some entries of the live heap, and replaces
- * one now and then: it costs the same whatever is alive. A refused allocation (NULL) ends the
- * operation; it does not count as one, as a server would answer "try later".
+ * operation allocates a chain of small objects, reads some entries of the live heap, computes for
+ * some microseconds, and replaces an entry now and then: it costs the same whatever is alive. A
+ * refused allocation (NULL) ends the operation; it does not count as one, as a server would answer
+ * "try later".
  *
  * The leak grows with time and not with operations, so that the runs with and without a limit hold
  * the same at any moment. In scenario `hard` it is a cache: refused, its task goes without for
@@ -21,8 +22,9 @@
 #define NODES        8    /* objects of a request, */
 #define NODE         128  /* bytes each */
 #define LOOKUPS      4
-#define REPLACE      4   /* an entry in every so many operations */
-#define YIELD        256 /* likewise: lets other tasks run */
+#define REPLACE      4    /* an entry in every so many operations */
+#define COMPUTE      3000 /* rounds of the random generator: some microseconds */
+#define YIELD        256  /* likewise: lets other tasks run */
 #define LEAK_NS      INT64_C(2000000)
 #define REFUSED_NS   INT64_C(100000000)
 #define OTHER_NS     INT64_C(1000000)
@@ -99,6 +101,8 @@ static bool operate(struct limit_live *l, struct sim_rng *rng, int64_t number)
         void **entry = l->alive[sim_rng_below(rng, (uint32_t)l->entries)];
         sum += *(const uintptr_t *)entry[0];
     }
+    for (int i = 0; i < COMPUTE; i++)
+        sum ^= (uintptr_t)sim_rng_next(rng);
     __asm__ volatile("" : : "r"(sum), "r"(chain));
     if (number % REPLACE != 0)
         return true;

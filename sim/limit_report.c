@@ -66,7 +66,8 @@ void limit_report_pair(FILE *out, const struct limit_options *opt, const struct 
         fprintf(out, " %7s", percent(f[LIMIT_PREDICTED_WORST], text));
         fprintf(out, " %8s", percent(f[LIMIT_PREDICTED_LIMITER], text));
         fprintf(out, " %7s %7s", "", "");
-        fprintf(out, " %7s\n", percent(f[LIMIT_PREDICTED_PROGRESS], text));
+        fprintf(out, " %7s", percent(f[LIMIT_PREDICTED_PROGRESS], text));
+        fprintf(out, " %7s\n", number(f[LIMIT_PREDICTED_PEAK], 2, "", text));
     }
     fflush(out);
 }
