@@ -5,9 +5,9 @@
  *   end      the tasks stop
  *
  * What the limit covers is summed up from the runtime's own counters: heap pages in use or free and
- * not given back, its own data, stacks. Shares of CPU time are of what the procs had (procs x
- * time): that is what the limiter bounds. On a machine that is busy with other things the process
- * gets less than that; LIMIT_CPU_USED tells.
+ * not given back, its own data, stacks. Shares of CPU time are of what the procs could have had
+ * (procs x time) and of what the process used. On a machine that is busy with other things these
+ * differ (LIMIT_CPU_USED), and the second is the one that the limiter bounds.
  *
  * Scenario `hard` has a second runtime in the process, opened before and closed after.
  */

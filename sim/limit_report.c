@@ -1,5 +1,6 @@
 /* limit_report.c: what `hedge-sim limit` prints: two rows a scenario, without a limit and with it,
- * and the prediction below; then what the limit did, and warnings. At most 80 columns. */
+ * and the prediction below; then what the limit did, and warnings. At most 80 columns. A predicted
+ * program has its CPUs to itself: both its shares of GC are one. */
 #include "sim/limit.h"
 #include "sim/machine.h"
 #include "sim/size.h"
@@ -31,10 +32,10 @@ void limit_report_header(FILE *out, const struct limit_options *opt)
             sim_size_text((double)opt->limit, a),
             opt->procs < 0 ? "all" : number(opt->procs, 0, "", (char[32]){0}), opt->policy,
             opt->duration_s);
-    fprintf(out, "%-6s %-10s %6s %7s %8s %7s %7s %7s %7s\n", "", "limit", "GC", "worst", "limiter",
-            "cycles", "op/s of", "pro-", "peak");
-    fprintf(out, "%-6s %-10s %6s %7s %8s %7s %7s %7s %7s\n", "", "", "CPU %", "second", "on, %", "",
-            "CPU", "gress %", "/limit");
+    fprintf(out, "%-6s %-9s %5s %5s %7s %8s %7s %7s %7s %7s\n", "", "limit", "GC", "of", "worst",
+            "limiter", "cycles", "op/s of", "pro-", "peak");
+    fprintf(out, "%-6s %-9s %5s %5s %7s %8s %7s %7s %7s %7s\n", "", "", "CPU %", "used", "second",
+            "on, %", "", "CPU", "gress %", "/limit");
 }
 
 static void report_run(FILE *out, const char *name, const struct limit_result *r, const char *limit)
@@ -43,8 +44,9 @@ static void report_run(FILE *out, const char *name, const struct limit_result *r
     char text[32];
     if (!r->done)
         return;
-    fprintf(out, "%-6s %-10s", name, limit);
-    fprintf(out, " %6s", percent(f[LIMIT_GC_SHARE], text));
+    fprintf(out, "%-6s %-9s", name, limit);
+    fprintf(out, " %5s", percent(f[LIMIT_GC_SHARE], text));
+    fprintf(out, " %5s", percent(f[LIMIT_GC_USED], text));
     fprintf(out, " %7s", percent(f[LIMIT_GC_WORST], text));
     fprintf(out, " %8s", percent(f[LIMIT_LIMITER_SHARE], text));
     fprintf(out, " %7s", text_count(f[LIMIT_CYCLES], text));
@@ -61,8 +63,9 @@ void limit_report_pair(FILE *out, const struct limit_options *opt, const struct 
     report_run(out, p->free.done ? "" : p->scenario->name, &p->limited,
                sim_size_text((double)opt->limit, text));
     if (p->limited.done && !isnan(f[LIMIT_PREDICTED_GC])) {
-        fprintf(out, "%-6s %-10s", "", "predicted");
-        fprintf(out, " %6s", percent(f[LIMIT_PREDICTED_GC], text));
+        fprintf(out, "%-6s %-9s", "", "predicted");
+        fprintf(out, " %5s", percent(f[LIMIT_PREDICTED_GC], text));
+        fprintf(out, " %5s", percent(f[LIMIT_PREDICTED_GC], text));
         fprintf(out, " %7s", percent(f[LIMIT_PREDICTED_WORST], text));
         fprintf(out, " %8s", percent(f[LIMIT_PREDICTED_LIMITER], text));
         fprintf(out, " %7s %7s", "", "");
@@ -109,10 +112,11 @@ static void warn_busy(FILE *out, const struct limit_options *opt, const struct l
                 least = fmin(least, r[k]->figure[LIMIT_CPU_USED]);
     }
     if (least < BUSY)
-        fprintf(out,
-                "warning   the machine was busy: a run got %.0f %% of its procs' time. Shares are\n"
-                "          of the whole time, which is what the limiter goes by.\n",
-                100 * least);
+        fprintf(
+            out,
+            "warning   the machine was busy: a run got %.0f %% of its procs' time. The limiter\n"
+            "          goes by what it got: \"of used\" is the share to compare.\n",
+            100 * least);
 }
 
 void limit_report_end(FILE *out, const struct limit_options *opt, const struct limit_pair *pairs)
@@ -120,9 +124,10 @@ void limit_report_end(FILE *out, const struct limit_options *opt, const struct l
     fprintf(out, "\n");
     for (int i = 0; i < opt->scenarios; i++)
         report_effect(out, &pairs[i]);
-    fputs("\nGC CPU: of procs x time; worst second: the same in the worst second; progress:\n"
-          "operations per second of CPU time, of those without a limit; peak: the most that\n"
-          "the limit covers (heap pages, stacks, the runtime's own data).\n",
+    fputs("\nGC CPU: of procs x time, and of the CPU time that the process used; worst: the\n"
+          "first in its worst second; progress: operations per second of CPU time, of those\n"
+          "without a limit; peak: the most that the limit covers (heap pages, stacks, the\n"
+          "runtime's own data).\n",
           out);
     warn_busy(out, opt, pairs);
 }

@@ -260,6 +260,92 @@ Test(case_pacer, p09_hard_limit_gives_null)
     case_run(hard_limit_main, NULL, &o);
 }
 
+/* The hook lets go of everything: one call is enough for the allocation to go on, since what was
+ * let go of is collected before the hook is asked again. */
+static struct {
+    void **all;
+    uint32_t calls;
+} hoard;
+
+static bool let_go(void *user, size_t wanted)
+{
+    (void)user;
+    (void)wanted;
+    hoard.calls++;
+    MUST(hoard.all != NULL, "asked again before anything was collected");
+    hg_ref_store(&hoard.all, NULL);
+    return true;
+}
+
+static int hook_main(void *arg)
+{
+    size_t n = 2 * (size_t)limit_of_test() / 4096;
+    (void)arg;
+    MUST(hg_root_add(hg_current(), &hoard.all, 1, HG_REFS) == 0, "hg_root_add");
+    for (uint32_t round = 1; round <= 3; round++) {
+        hg_ref_store(&hoard.all, hg_alloc(n * sizeof *hoard.all, HG_REFS));
+        for (size_t i = 0; i < n && hoard.all != NULL; i++) {
+            void *p = hg_alloc(4096, HG_LEAF);
+            if (hoard.all != NULL)
+                hg_ref_store(&hoard.all[i], p);
+        }
+        MUST(hoard.calls == round, "%u calls in %u rounds", hoard.calls, round);
+    }
+    MUST(hg_root_remove(hg_current(), &hoard.all) == 0, "hg_root_remove");
+    return CASE_DONE;
+}
+
+Test(case_pacer, p09_out_of_memory_hook_lets_go)
+{
+    memset(&hoard, 0, sizeof hoard);
+    hg_options o = case_options(1);
+    o.memory_limit = limit_of_test();
+    o.hard_limit = true;
+    o.out_of_memory = let_go;
+    case_run(hook_main, NULL, &o);
+}
+
+/* Eight procs for the CPUs of two or so: the process gets a part of what its procs could use. GC is
+ * held at half of that part, and not at half of what there would be elsewhere. */
+static void churn(void *arg)
+{
+    hg_waitgroup *done = arg;
+    while (!stopping())
+        hg_keep_alive(hg_alloc(256, HG_REFS));
+    hg_waitgroup_done(done);
+}
+
+static int few_cpus_main(void *arg)
+{
+    hg_waitgroup done = {{0}};
+    const int64_t bucket = 8 * 100 * CASE_MS;
+    (void)arg;
+    void **all = live_new((size_t)limit_of_test() / 5 * 6);
+    hg_waitgroup_add(&done, 8);
+    for (int i = 0; i < 8; i++)
+        case_go(churn, &done);
+    hg_stats before = case_stats();
+    int64_t used = -case_clock(CLOCK_PROCESS_CPUTIME_ID);
+    hg_sleep(4 * CASE_SEC);
+    used += case_clock(CLOCK_PROCESS_CPUTIME_ID);
+    hg_stats after = case_stats();
+    stop_and_wait(&done);
+    hg_keep_alive(all);
+    int64_t gc = case_gc_cpu(&after) - case_gc_cpu(&before);
+    fprintf(stderr, "  GC took %ld of %ld ms of CPU time\n", (long)(gc / CASE_MS),
+            (long)(used / CASE_MS));
+    BOUND(gc <= used / 2 + used / 20 + bucket, "GC took %ld of %ld ns of CPU time", (long)gc,
+          (long)used);
+    return CASE_DONE;
+}
+
+Test(case_pacer, p09_half_of_what_a_busy_machine_gives)
+{
+    hg_options o = case_options(8);
+    o.memory_limit = limit_of_test();
+    case_run(few_cpus_main, NULL, &o);
+}
+
 /* ---- P10: limits as text ---- */
 
 static int run_tiny(void *arg)
