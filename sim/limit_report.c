@@ -90,8 +90,8 @@ static void report_effect(FILE *out, const struct limit_pair *p)
                 text_count(f[LIMIT_AFTER_OPS], a), text_count(p->free.figure[LIMIT_AFTER_OPS], b));
     if (p->scenario->hard) {
         fprintf(out,
-                "       hg_try_alloc gave NULL %s times, out_of_memory was called %.0f times;\n"
-                "       the cache was let go of %.0f times\n",
+                "       NULL from hg_try_alloc: %s; calls of out_of_memory: %.0f; cache let go of: "
+                "%.0f\n",
                 text_count(f[LIMIT_REFUSED], a), f[LIMIT_NO_MEMORY], f[LIMIT_LET_GO]);
         fprintf(out, "       the other runtime: %s operations, longest wait %s ms",
                 text_count(f[LIMIT_OTHER_OPS], a), text_ms(f[LIMIT_OTHER_WAIT_NS], b));
