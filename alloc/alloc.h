@@ -207,7 +207,8 @@ void hg__heap_touch_marks(struct hg_heap *h);
  * thread, or the driver that has taken it); mask is published in the span after each take. */
 struct hg_cache_slot {
     _Alignas(64) uint64_t mask; /* free slots left; 0: refill */
-    uintptr_t base;             /* address of the word's slot 0 */
+    size_t offset;              /* of the word's slot 0 in the reservation; see hg__cache_pick */
+    uintptr_t heap_base;        /* where the reservation begins */
     uint16_t *ids;              /* DESCRIBED: where the layout id of slot 0 lies; slot i: ids[-i] */
     struct hg_span *span;       /* NULL: none */
     uint64_t stash; /* free slots set aside by hg__cache_stash, to be marked before use */
@@ -316,6 +317,12 @@ void hg__heap_each(struct hg_heap *h,
 /* Checks the equations above for every page and span; fatal at the first that does not hold. Same
  * requirements. */
 void hg__heap_verify(struct hg_heap *h);
+
+/* On a task's stack, the address of a span's slot 0, left in a register or a dead frame by the
+ * runtime's own arithmetic, would be a word that means an object which the program may not hold any
+ * more. So what is computed there stays an offset until it is complete: the compiler must have it
+ * in this variable before it goes on. */
+#define HG_NO_ADDRESS_YET(offset) __asm__("" : "+r"(offset))
 
 #include "alloc/cache_inl.h"
 #include "alloc/find_inl.h"

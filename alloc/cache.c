@@ -51,8 +51,10 @@ void hg__cache_init(struct hg_cache *c, struct hg_heap *h)
 {
     memset(c, 0, sizeof *c);
     c->heap = h;
-    for (unsigned i = 0; i < HG_SPAN_CLASSES; i++)
+    for (unsigned i = 0; i < HG_SPAN_CLASSES; i++) {
         c->slot[i].size = hg__class[i / HG_SPAN_KINDS].size;
+        c->slot[i].heap_base = h->base;
+    }
 }
 
 /* ---- marks of a word's slots ---- */
@@ -84,7 +86,7 @@ static void change_marks(_Atomic uint64_t *marks, uint64_t bits, bool set)
  * slots are free, so nobody looks at their marks before they are handed out. */
 static void mark_slots(struct hg_heap *h, const struct hg_cache_slot *slot, uint64_t mask, bool set)
 {
-    _Atomic uint64_t *marks = hg__mark_word(h, slot->base);
+    _Atomic uint64_t *marks = hg__mark_word(h, h->base + slot->offset);
     unsigned stride = slot->size / HG_GRAIN;
     if (stride == 1) {
         change_marks(marks, mask, set);
@@ -122,7 +124,7 @@ static bool open_word(struct hg_cache_slot *slot, uint32_t w)
     hg_store_rel(&s->mask, mask); /* Note [MASK] 3 */
     hg_store_rel(&s->word, w);    /* Note [MASK] 4 */
     slot->mask = mask;
-    slot->base = s->start + (size_t)w * 64 * s->size;
+    slot->offset = s->start - slot->heap_base + (size_t)w * 64 * s->size;
     slot->ids = (uint16_t *)(s->start + s->bytes) - 1 - (size_t)w * 64;
     slot->layout = s->layout;
     slot->dirty = s->needs_zero;

@@ -20,15 +20,15 @@
  * is mostly the next one, as spans are cut from chunks in order. */
 #define HG_ALLOC_AHEAD 1024
 
-/* Slots are multiples of 16 bytes, and aligned to them. */
+/* Slots are multiples of 16 bytes, and aligned to them. From the last to the first, since their end
+ * is the address of another object, which must not be left in a register. */
 static inline void hg__clear_inline(uintptr_t p, size_t size)
 {
     typedef long long v2 __attribute__((vector_size(16), may_alias));
-    uintptr_t end = p + size;
     do {
-        *(v2 *)p = (v2){0, 0};
-        p += 16;
-    } while (p != end);
+        size -= 16;
+        *(v2 *)(p + size) = (v2){0, 0};
+    } while (size != 0);
 }
 
 /* A free slot, clear, its layout id written if there is one to write, published. Requires: mask is
@@ -38,7 +38,9 @@ static inline uintptr_t hg__cache_pick(struct hg_cache_slot *s, uint16_t id, boo
 {
     uint64_t mask = s->mask;
     unsigned i = hg_ctz64(mask);
-    uintptr_t p = s->base + (size_t)i * s->size;
+    size_t offset = s->offset + (size_t)i * s->size;
+    HG_NO_ADDRESS_YET(offset);
+    uintptr_t p = s->heap_base + offset;
     __builtin_prefetch((const void *)(p + HG_ALLOC_AHEAD), 1);
     if (small)
         hg__clear_inline(p, s->size);

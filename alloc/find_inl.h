@@ -24,12 +24,6 @@ static inline bool hg__heap_has(const struct hg_heap *h, uintptr_t w)
     return off < h->size && (off < hg_load_rlx(&h->low_end) || off >= hg_load_rlx(&h->high_start));
 }
 
-static inline uintptr_t hg__span_start(uintptr_t w, uint64_t desc)
-{
-    return (w & ~(uintptr_t)(HG_PAGE_BYTES - 1)) -
-           ((uintptr_t)hg__desc_index(desc) << HG_PAGE_SHIFT);
-}
-
 /* The object whose bytes w points into. It may be a free slot: see hg__slot_allocated. */
 static inline struct hg_object hg__find(const struct hg_heap *h, uintptr_t w)
 {
@@ -39,18 +33,19 @@ static inline struct hg_object hg__find(const struct hg_heap *h, uintptr_t w)
     uint64_t desc = hg_load_acq(&h->desc[(w - h->base) >> HG_PAGE_SHIFT]);
     if (desc == 0)
         return o;
-    uintptr_t start = hg__span_start(w, desc);
+    size_t within = (w & (HG_PAGE_BYTES - 1)) + ((size_t)hg__desc_index(desc) << HG_PAGE_SHIFT);
     unsigned size_class = hg__desc_class(desc);
     if (size_class != 0) {
         const struct hg_class *c = &hg__class[size_class];
-        uint32_t index = (uint32_t)(((uint64_t)(w - start) * c->inverse) >> 32);
+        uint32_t index = (uint32_t)(((uint64_t)within * c->inverse) >> 32);
         uint32_t count = hg__desc_kind(desc) == HG_SPAN_DESCRIBED ? c->count_described : c->count;
         if (index >= count)
             return o; /* the tail of the span */
         o.index = index;
-        start += (size_t)index * c->size;
+        within -= (size_t)index * c->size;
     }
-    o.base = start;
+    HG_NO_ADDRESS_YET(within);
+    o.base = w - within;
     o.desc = desc;
     return o;
 }

@@ -149,6 +149,8 @@ struct hg_pacer_calm {
     double window[HG_PACER_WINDOW];  /* before the last cycles' triggers, newest first */
 };
 
+#define HG_ADAPTIVE_ERRORS 8
+
 /* What policy adaptive has learnt (pacer/policy_adaptive.c). */
 struct hg_pacer_adaptive {
     double level;    /* logarithm of the ratio that is expected */
@@ -156,8 +158,9 @@ struct hg_pacer_adaptive {
     double suspect;  /* the newest error, if it may be a change of level; else 0 */
     bool calm_known; /* calm_level: logarithm of the usual rate before the trigger */
     double calm_level;
-    double calm_spread;            /* how far it has moved without a meaning */
-    double error[HG_PACER_WINDOW]; /* of the forecasts, newest first */
+    double calm_spread;               /* how far it has moved without a meaning */
+    double reserve;                   /* the largest error upwards, slowly forgotten */
+    double error[HG_ADAPTIVE_ERRORS]; /* sizes of the forecasts' errors, newest first */
     int errors;
 };
 

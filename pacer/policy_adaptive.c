@@ -4,21 +4,26 @@
  * reasons, where each number comes from, and what was measured.
  *
  *   forecast   level, raised by what the rate before the trigger shows
- *   error      log(measured) - forecast; the newest ERRORS are kept
- *   hedge      the QUANTILE of the errors, at least 0
+ *   error      log(measured) - forecast; the sizes of the newest ERRORS are kept
+ *   reserve    max(error, KEEP * reserve): a maximum that forgets by half in 34 cycles
+ *   hedge      min(reserve, SETTLED * largest of the kept sizes)
  *   estimate   max(exp(forecast), exp(forecast + hedge) - ALLOWANCE * tolerance)
  *
  * where the tolerance is what a cycle may pass its goal by before a task owes anything for it
  * (assist.c): within it nobody notices that a cycle is late, and there is nothing to hedge against.
  *
+ * The reserve varies less than a maximum of five that lies as high, and so is late less often for
+ * the same average. The bound gives it back when noise ends: eight cycles after a program has
+ * started the hedge is at most one and a half times what they show.
+ *
  * Level. The mean of the ratios since the last change of level, with at most MEMORY of them behind
  * it. What remains of a trend is a steady error of one sign, and so becomes part of the hedge.
  *
  * Change of level. An error is suspect if it is larger than JUMP_SPREADS usual errors and
- * JUMP_LEAST. One suspect says nothing yet: if it was upwards the next cycle expects as much again,
- * if it was downwards nothing changes. A second one in the same direction is the new level. So a
- * step down is followed after two cycles, an outlier costs one early cycle, and errors that a
- * change of level makes do not widen the hedge for the new one.
+ * JUMP_LEAST (a factor of two). One suspect says nothing yet: if it was upwards the next cycle
+ * expects as much again, if it was downwards nothing changes. A second one in the same direction is
+ * the new level, at the higher of the two. So a step down is followed after two cycles, and
+ * errors about the old level say nothing of the new one.
  *
  * Before the trigger. The allocation rate between cycles (calm.c) is compared with what it was
  * before the cycles behind the level. If it has risen by more than it does without a meaning, and
@@ -26,10 +31,6 @@
  * makes none of them late. A fall moves no forecast: where it means nothing, the cycle would be
  * late. The next ratio judges: if it has moved likewise, up or down, it is the new level without
  * waiting for a second one; else the size of the move is remembered as meaningless for some time.
- *
- * After: the newsvendor's quantile (Arrow, Harris and Marschak, "Optimal inventory policy", 1951)
- * over the errors of one-step forecasts, as in conformal prediction (Vovk, Gammerman and Shafer,
- * "Algorithmic Learning in a Random World", 2005).
  */
 #include <math.h>
 
@@ -37,29 +38,26 @@
 #include "pacer/policy.h"
 
 #define RATIO_LEAST  1e-6 /* the logarithm of less is not worth telling apart */
-#define MEMORY       4
-#define ERRORS       24
-#define QUANTILE     0.96 /* of 24: the second largest, so that one outlier is no hedge */
+#define MEMORY       6
+#define ERRORS       HG_ADAPTIVE_ERRORS
+#define KEEP         0.98
+#define SETTLED      1.5  /* times the largest kept error: more is no hedge any more */
 #define ALLOWANCE    0.75 /* the rest of the tolerance is for noise within a cycle */
-#define JUMP_LEAST   0.35
+#define JUMP_LEAST   0.7
 #define JUMP_SPREADS 4.0
-#define SPREAD_LEAST 0.02
 #define MEDIAN_SIGMA 1.4826 /* standard deviations in the median size of normal errors */
 #define CALM_JUMP    0.25
 #define CALM_MARGIN  1.5  /* times the largest move without a meaning, */
 #define CALM_KEEP    0.97 /* which is forgotten by half in 23 cycles */
-_Static_assert(ERRORS <= HG_PACER_WINDOW, "errors are kept in a window");
 
 static double logarithm(double v) { return log(fmax(v, RATIO_LEAST)); }
 
-/* The usual size of an error: outliers do not count. */
-static double spread(const struct hg_pacer_adaptive *a)
+/* How large an error is that no noise explains: outliers among the errors do not count. */
+static double jump(const struct hg_pacer_adaptive *a)
 {
-    double size[ERRORS];
+    double usual = MEDIAN_SIGMA * hg__window_quantile(a->error, a->errors, 0.5);
 
-    for (int i = 0; i < a->errors; i++)
-        size[i] = fabs(a->error[i]);
-    return fmax(MEDIAN_SIGMA * hg__window_quantile(size, a->errors, 0.5), SPREAD_LEAST);
+    return fmax(JUMP_LEAST, JUMP_SPREADS * usual);
 }
 
 static void push_error(struct hg_pacer_adaptive *a, double e)
@@ -68,7 +66,8 @@ static void push_error(struct hg_pacer_adaptive *a, double e)
         a->errors++;
     for (int i = a->errors - 1; i > 0; i--)
         a->error[i] = a->error[i - 1];
-    a->error[0] = e;
+    a->error[0] = fabs(e);
+    a->reserve = fmax(a->reserve, e);
 }
 
 /* How far a rate before the trigger has moved: not at all, unless it is far. */
@@ -99,6 +98,7 @@ static void begin_level(struct hg_pacer_adaptive *a, double level, int count, do
     a->level = level;
     a->count = count;
     a->suspect = 0;
+    a->errors = 0;
     begin_calm_level(a, rate);
 }
 
@@ -128,15 +128,16 @@ static void learn(struct hg_pacer *p, int age)
     double x = logarithm(p->window[age]), rate = p->calm.window[age];
     double e = x - a->level, moved = shift(a, rate);
 
+    a->reserve *= KEEP;
     if (a->count == 0) {
         begin_level(a, x, 1, rate);
     } else if (moved != 0 && fabs(e - moved) < fabs(e)) {
         begin_level(a, x, 1, rate);
         push_error(a, e - moved);
-    } else if (fabs(e) <= fmax(JUMP_LEAST, JUMP_SPREADS * spread(a))) {
+    } else if (fabs(e) <= jump(a)) {
         follow(a, e, rate);
     } else if (a->suspect * e > 0) {
-        begin_level(a, (x + logarithm(p->window[age + 1])) / 2, 2, rate);
+        begin_level(a, fmax(x, logarithm(p->window[age + 1])), 2, rate);
     } else {
         a->suspect = e;
         if (e > 0)
@@ -147,8 +148,8 @@ static void learn(struct hg_pacer *p, int age)
 static double estimate(const struct hg_pacer *p)
 {
     const struct hg_pacer_adaptive *a = &p->adaptive;
-    double hedge = fmax(hg__window_quantile(a->error, a->errors, QUANTILE), 0);
-    double forecast = a->level + fmax(a->suspect, 0);
+    double settled = SETTLED * hg__window_quantile(a->error, a->errors, 1);
+    double hedge = fmin(a->reserve, settled), forecast = a->level + fmax(a->suspect, 0);
     double tolerance = ALLOWANCE * (double)hg__pacer_tolerance(p);
 
     if (p->calm.parts > 0)

@@ -7,7 +7,7 @@
  *   kv_run.c       the child: one measured run in this process (kv_live.h: its live state)
  *   kv_result.c    what a run leaves behind, from its counters; kv_json.c: as JSON
  *   kv_summary.c   medians, comparisons, checks over all runs
- *   kv_report.c    as text; kv_files.c: as files
+ *   kv_report.c    as text; kv_files.c: as files; kv_html.c: as a page
  *
  * A run's figures are an array indexed by enum kv_metric; one table (kv_metric.c) gives each its
  * name in JSON, in CSV and in --fail-if, so that none of these can lack a figure that another one
@@ -16,14 +16,19 @@
 #ifndef HG_SIM_KV_H
 #define HG_SIM_KV_H
 #include "sim/machine.h"
+#include "sim/sweep.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
+struct argp;
+struct argp_state;
+
 #define KV_ENTRY_NODES   4 /* pointerful nodes of 48 bytes that hang off each entry of the store */
 #define KV_POLICIES_MAX  12
 #define KV_CHECKS_MAX    16
+#define KV_PARAMS_MAX    12
 #define KV_FEWEST_CYCLES 30 /* below, a run's p99.9 rests on too few cycles to be printed */
 
 /* ---- options (kv_options.c) ---- */
@@ -33,7 +38,16 @@ struct kv_policy {
     bool off;
 };
 
+/* A parameter that kv itself does not have, for the JSON of a program built on its load. */
+struct kv_param {
+    const char *name, *text; /* text NULL: the number */
+    double number;
+};
+
 struct kv_options {
+    const char *program; /* "hedge-sim kv": who ran, for the JSON and messages */
+    struct kv_param more[KV_PARAMS_MAX];
+    int mores;
     int conns;   /* each is a client task, a server task, two channels */
     double rate; /* arrivals per second, all connections together */
     int read_percent;
@@ -43,6 +57,7 @@ struct kv_options {
     int depth;         /* stack frames of 16 pointers under each parked task */
     double burst_us;   /* arrivals are put off to the next multiple; 0: they come as they come */
     int gogc;          /* -1: off */
+    int64_t limit;     /* memory, bytes; INT64_MAX: none */
     int procs;         /* -1: as the runtime chooses */
     double duration_s, warmup_s;
     int repetitions;
@@ -50,11 +65,25 @@ struct kv_options {
     struct kv_policy policy[KV_POLICIES_MAX];
     int policies;
     /* File names, hgrm: a folder; NULL: not wanted. */
-    const char *json, *csv, *slowest, *series, *cycles, *hgrm;
+    const char *json, *csv, *slowest, *series, *cycles, *hgrm, *report;
     const char *fail_if[KV_CHECKS_MAX];
     int checks;
+    struct sim_sweep sweep; /* asked for: this is not one comparison but many */
 };
 
+/* The parts of the command line that other programs with the same load share, as children of their
+ * own parsers; each takes a struct kv_options as its input: the load; policies and measuring. */
+extern const struct argp kv_argp_load, kv_argp_measure;
+/* The value of a numeric option, or the end of the process with a message. */
+double kv_option_number(struct argp_state *state, const char *option, const char *text, double low,
+                        double high, bool whole);
+/* A file that can be put there later, or likewise. */
+const char *kv_option_file(struct argp_state *state, const char *option, const char *path);
+/* Sets what kv's command line starts from: the defaults, GOGC and GOMAXPROCS. */
+void kv_options_init(struct kv_options *opt, const char *program);
+/* After all options: settles policies (those of `list` where none was named), repetitions and
+ * checks, or ends the process. */
+void kv_options_finish(struct argp_state *state, struct kv_options *opt, const char *list);
 /* Fills opt from the command line and, for what it leaves open, the environment (GOGC, GOMAXPROCS).
  * Ends the process with status 2 and a message that names the option where a value is wrong, with 0
  * after --help. */
@@ -224,6 +253,8 @@ int kv_check_syntax(const struct kv_options *opt, const char *expression, char *
 /* skipped: as in struct kv_runs. */
 void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_machine *m,
                       const char *skipped);
+/* Above the lines of kv_report_run. */
+void kv_report_runs_heading(FILE *out);
 void kv_report_run(FILE *out, const struct kv_options *opt, const struct kv_result *r);
 void kv_report_table(FILE *out, const struct kv_summary *s);
 void kv_report_comparison(FILE *out, const struct kv_runs *runs, const struct kv_summary *s);
@@ -255,6 +286,9 @@ int kv_json_document(FILE *out, const struct kv_options *opt, const struct sim_m
  * how many. */
 int kv_files_write(const struct kv_options *opt, const struct sim_machine *m,
                    const struct kv_runs *runs);
+/* Writes the page that --report asks for (kv_html.c). 0, or -1: `why` says what went wrong. */
+int kv_html_write(const struct kv_options *opt, const struct sim_machine *m,
+                  const struct kv_runs *runs, char *why, size_t room);
 /* The name of a run's .hgrm file in its folder: "max-5.1.hgrm". */
 void kv_hgrm_name(const struct kv_result *r, char *buffer, size_t room);
 

@@ -144,6 +144,11 @@ int sim_kv(int argc, char **argv)
     struct comparison c;
     memset(&c, 0, sizeof c);
     kv_options_parse(&c.opt, argc, argv);
+    if (sim_sweep_asked(&c.opt.sweep)) {
+        int swept = sim_sweep_run(&c.opt.sweep, argc, argv, 1); /* live: one at a time */
+        sim_sweep_free(&c.opt.sweep);
+        return swept;
+    }
     sim_machine_read(&c.machine);
     drop_floor_if_too_big(&c);
     if (c.opt.policies == 0) {
@@ -160,5 +165,6 @@ int sim_kv(int argc, char **argv)
     for (int i = 0; i < c.runs.n; i++)
         kv_result_free(&c.runs.run[i]);
     free(c.runs.run);
+    sim_sweep_free(&c.opt.sweep);
     return status;
 }

@@ -107,18 +107,19 @@ void kv_hgrm_name(const struct kv_result *r, char *buffer, size_t room)
             *c = '-';
 }
 
-static void say_failure(const char *option, const char *path, int err)
+static void say_failure(const struct kv_options *opt, const char *option, const char *path, int err)
 {
-    fprintf(stderr, "hedge-sim kv: --%s: cannot write \"%s\": %s\n", option, path, strerror(-err));
+    fprintf(stderr, "%s: --%s: cannot write \"%s\": %s\n", opt->program, option, path,
+            strerror(-err));
 }
 
-static int write_hgrm(const char *folder, const struct kv_result *r)
+static int write_hgrm(const struct kv_options *opt, const struct kv_result *r)
 {
     char name[64];
     kv_hgrm_name(r, name, sizeof name);
-    size_t room = strlen(folder) + sizeof name + 2;
+    size_t room = strlen(opt->hgrm) + sizeof name + 2;
     char *path = sim_alloc(room, 1);
-    snprintf(path, room, "%s/%s", folder, name);
+    snprintf(path, room, "%s/%s", opt->hgrm, name);
     hg_histogram *h = sim_alloc(1, sizeof *h);
     for (size_t i = 0; i < r->histogram.rows; i++) {
         const double *row = &r->histogram.cell[i * KV_HIST_COLUMNS];
@@ -135,7 +136,7 @@ static int write_hgrm(const char *folder, const struct kv_result *r)
         err = sim_outfile_commit(&f);
     }
     if (err != 0)
-        say_failure("hgrm", path, err);
+        say_failure(opt, "hgrm", path, err);
     free(h);
     free(path);
     return err != 0;
@@ -165,11 +166,16 @@ int kv_files_write(const struct kv_options *opt, const struct sim_machine *m,
                                                             : sim_outfile_discard(&f);
         }
         if (err != 0) {
-            say_failure(files[i].option, files[i].path, err);
+            say_failure(opt, files[i].option, files[i].path, err);
             failed++;
         }
     }
+    char why[400];
+    if (opt->report != NULL && kv_html_write(opt, m, runs, why, sizeof why) != 0) {
+        fprintf(stderr, "hedge-sim kv: --report: cannot write \"%s\": %s\n", opt->report, why);
+        failed++;
+    }
     for (int i = 0; i < runs->n && opt->hgrm != NULL; i++)
-        failed += write_hgrm(opt->hgrm, &runs->run[i]);
+        failed += write_hgrm(opt, &runs->run[i]);
     return failed;
 }

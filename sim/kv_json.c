@@ -200,12 +200,18 @@ static json_t *params_json(const struct kv_options *o, const struct kv_runs *run
                           "garbage_nodes", o->garbage_nodes, "entry_nodes", KV_ENTRY_NODES, "depth",
                           o->depth, "burst_us", number(o->burst_us, false));
     json_object_set_new(j, "gogc", json_integer(o->gogc));
+    json_object_set_new(j, "limit_bytes",
+                        o->limit == INT64_MAX ? json_null() : json_integer(o->limit));
     json_object_set_new(j, "procs", number(procs, true));
     json_object_set_new(j, "duration_s", number(o->duration_s, false));
     json_object_set_new(j, "warmup_s", number(o->warmup_s, false));
     json_object_set_new(j, "repetitions", json_integer(o->repetitions));
     json_object_set_new(j, "seed", json_integer((json_int_t)o->seed));
     json_object_set_new(j, "policies", policies);
+    for (int i = 0; i < o->mores; i++)
+        json_object_set_new(j, o->more[i].name,
+                            o->more[i].text != NULL ? json_string(o->more[i].text)
+                                                    : number(o->more[i].number, false));
     return j;
 }
 
@@ -219,7 +225,7 @@ int kv_json_document(FILE *out, const struct kv_options *opt, const struct sim_m
         json_pack("{s:i, s:s, s:s, s:s, s:I}", "cpus", m->cpus, "kernel", m->kernel, "cpu", m->cpu,
                   "governor", m->governor, "memory_bytes", (json_int_t)m->memory_bytes);
     json_t *document =
-        json_pack("{s:s, s:s, s:o, s:o, s:o}", "program", "hedge-sim kv", "commit", sim_commit(),
+        json_pack("{s:s, s:s, s:o, s:o, s:o}", "program", opt->program, "commit", sim_commit(),
                   "machine", machine, "params", params_json(opt, runs), "runs", list);
     if (document != NULL && runs->skipped[0] != 0)
         json_object_set_new(document, "skipped", json_string(runs->skipped));

@@ -8,6 +8,7 @@
 #include "pacer/pacer.h"
 #include "sim/kv.h"
 #include "sim/outfile.h"
+#include "sim/report.h"
 #include "sim/sim.h"
 #include <argp.h>
 #include <errno.h>
@@ -29,6 +30,7 @@ enum {
     KEY_BURST,
     KEY_POLICY,
     KEY_GOGC,
+    KEY_LIMIT,
     KEY_PROCS,
     KEY_DURATION,
     KEY_WARMUP,
@@ -40,10 +42,11 @@ enum {
     KEY_SERIES,
     KEY_CYCLES,
     KEY_HGRM,
-    KEY_FAIL_IF
+    KEY_FAIL_IF,
+    KEY_REPORT
 };
 
-static const struct argp_option options[] = {
+static const struct argp_option load_options[] = {
     {NULL, 0, NULL, 0, "The load:", 1},
     {"conns", KEY_CONNS, "N", 0, "Connections: each is two tasks and two channels (10000)", 1},
     {"rate", KEY_RATE, "OPS", 0, "Arrivals per second, all connections together (100000)", 1},
@@ -55,12 +58,16 @@ static const struct argp_option options[] = {
     {"depth", KEY_DEPTH, "N", 0, "Stack frames of 16 pointers under each parked task (8)", 1},
     {"burst", KEY_BURST, "US", 0, "Put arrivals off to multiples of this many microseconds (0)", 1},
     {"seed", KEY_SEED, "N", 0, "Of the arrivals and keys; repetition r uses N + r - 1 (42)", 1},
+    {0}};
+
+static const struct argp_option measure_options[] = {
     {NULL, 0, NULL, 0, "The runtime:", 2},
     {"policy", KEY_POLICY, "LIST", 0,
      "Pacing policies to compare, and off: the floor (mean:2,pi,max:5,off)", 2},
-    {"gogc", KEY_GOGC, "N|off", 0,
-     "Heap growth in per cent between cycles ($GOGC, else 100); off: only the floor", 2},
-    {"procs", KEY_PROCS, "N", 0, "Tasks that run at once ($GOMAXPROCS, else the CPUs)", 2},
+    {"gogc", KEY_GOGC, "LIST", 0,
+     "Heap growth in per cent between cycles ($GOGC, else 100); off: only the floor; several: a "
+     "sweep",
+     2},
     {NULL, 0, NULL, 0, "Measuring:", 3},
     {"duration", KEY_DURATION, "S", 0, "Seconds measured in each run (30)", 3},
     {"warmup", KEY_WARMUP, "S", 0, "Seconds of load before that (5)", 3},
@@ -73,12 +80,21 @@ static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "Files (each appears whole, by rename):", 4},
     {"json", KEY_JSON, "FILE", 0, "All runs", 4},
     {"csv", KEY_CSV, "FILE", 0, "All runs, one line each", 4},
+    {0}};
+
+/* Of kv alone: what only a live run has. */
+static const struct argp_option options[] = {
+    {"limit", KEY_LIMIT, "LIST", 0,
+     "Memory limit with B, KiB, MiB, GiB or TiB, or off ($GOMEMLIMIT, else off); several: a sweep",
+     2},
+    {"procs", KEY_PROCS, "N", 0, "Tasks that run at once ($GOMAXPROCS, else the CPUs)", 2},
     {"slowest", KEY_SLOWEST, "FILE", 0,
      "CSV: the ten slowest requests of each run, and where their time went", 4},
     {"series", KEY_SERIES, "FILE", 0, "CSV: rate, latency, heap and phase every 100 ms", 4},
     {"cycles", KEY_CYCLES, "FILE", 0, "CSV: one line per collection", 4},
     {"hgrm", KEY_HGRM, "DIR", 0,
      "A folder for each run's latency percentiles (HdrHistogram's format)", 4},
+    {"report", KEY_REPORT, "FILE.html", 0, "One page with plots (needs gnuplot)", 4},
     {0}};
 
 static const char before[] =
@@ -91,15 +107,16 @@ static const char before[] =
     "  hedge-sim kv\n"
     "  hedge-sim kv --policy max:5,off --duration 5 --repetitions 1\n"
     "  hedge-sim kv --conns 512 --rate 60000 --procs 1 --json kv.json\n"
+    "  hedge-sim kv --gogc 50,100,200,400 --policy max:5 --want 'p99<=5ms'\n"
+    "  hedge-sim kv --sweep rate=20000:100000:20000 --report rates.html\n"
     "  hedge-sim kv --fail-if 'p99 > 1.5*off.p99' --fail-if 'hold_p999 > 200us'\n\n"
     "Checks use the figures' names in the CSV (times in ns; units ns us ms s KiB MiB GiB % may "
     "follow a number), arithmetic, comparisons, && and ||; POLICY.FIGURE is another policy's.\n\n"
     "Exit status: 0; 1: a check of --fail-if failed; 2: wrong usage; 3: a run or a file failed; "
     "130: Ctrl-C (what was measured until then is reported).";
 
-/* The value of a numeric option, or the end of the process. */
-static double number(struct argp_state *state, const char *option, const char *text, double low,
-                     double high, bool whole)
+double kv_option_number(struct argp_state *state, const char *option, const char *text, double low,
+                        double high, bool whole)
 {
     char *end;
     errno = 0;
@@ -114,7 +131,7 @@ static double number(struct argp_state *state, const char *option, const char *t
 static int whole(struct argp_state *state, const char *option, const char *text, double low,
                  double high)
 {
-    return (int)number(state, option, text, low, high, true);
+    return (int)kv_option_number(state, option, text, low, high, true);
 }
 
 static void add_policy(struct argp_state *state, struct kv_options *opt, const char *name)
@@ -147,7 +164,7 @@ static void parse_policies(struct argp_state *state, struct kv_options *opt, con
     free(copy);
 }
 
-static const char *file_name(struct argp_state *state, const char *option, const char *path)
+const char *kv_option_file(struct argp_state *state, const char *option, const char *path)
 {
     int err = sim_outfile_check(path);
     if (err != 0)
@@ -166,6 +183,14 @@ static const char *folder_name(struct argp_state *state, const char *option, con
     return path;
 }
 
+static const char *report_name(struct argp_state *state, const char *path)
+{
+    char why[200];
+    if (sim_report_possible(why, sizeof why) != 0)
+        argp_error(state, "--report: %s", why);
+    return kv_option_file(state, "report", path);
+}
+
 static uint64_t parse_seed(struct argp_state *state, const char *text)
 {
     char *end;
@@ -178,14 +203,15 @@ static uint64_t parse_seed(struct argp_state *state, const char *text)
     return v;
 }
 
-static error_t parse_load(int key, char *arg, struct argp_state *state, struct kv_options *o)
+static error_t parse_load(int key, char *arg, struct argp_state *state)
 {
+    struct kv_options *o = state->input;
     switch (key) {
     case KEY_CONNS:
         o->conns = whole(state, "conns", arg, 1, 1e7);
         break;
     case KEY_RATE:
-        o->rate = number(state, "rate", arg, 0.001, 1e9, false);
+        o->rate = kv_option_number(state, "rate", arg, 0.001, 1e9, false);
         break;
     case KEY_READ_PERCENT:
         o->read_percent = whole(state, "read-percent", arg, 0, 100);
@@ -203,7 +229,7 @@ static error_t parse_load(int key, char *arg, struct argp_state *state, struct k
         o->depth = whole(state, "depth", arg, 0, 10000);
         break;
     case KEY_BURST:
-        o->burst_us = number(state, "burst", arg, 0, 1e9, false);
+        o->burst_us = kv_option_number(state, "burst", arg, 0, 1e9, false);
         break;
     case KEY_SEED:
         o->seed = parse_seed(state, arg);
@@ -214,26 +240,54 @@ static error_t parse_load(int key, char *arg, struct argp_state *state, struct k
     return 0;
 }
 
+/* Bytes with a unit, as GOMEMLIMIT takes them; INT64_MAX for off. */
+static int64_t parse_limit(struct argp_state *state, const char *text)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } unit[] = {{"", 1},
+                {"B", 1},
+                {"KiB", 1024},
+                {"MiB", 1048576},
+                {"GiB", 1073741824},
+                {"TiB", 1099511627776}};
+    char *end = NULL;
+    if (strcmp(text, "off") == 0)
+        return INT64_MAX;
+    double v = *text >= '0' && *text <= '9' ? strtod(text, &end) : -1;
+    for (size_t i = 0; end != NULL && i < sizeof unit / sizeof *unit; i++)
+        if (strcmp(end, unit[i].name) == 0 && v * unit[i].bytes >= 1 && v * unit[i].bytes <= 1e18)
+            return (int64_t)(v * unit[i].bytes);
+    argp_error(state,
+               "--limit: expected bytes from 1 to 1e18, with B, KiB, MiB, GiB or TiB, or off, not "
+               "\"%s\"",
+               text);
+    return INT64_MAX;
+}
+
 static error_t parse_files(int key, char *arg, struct argp_state *state, struct kv_options *o)
 {
     switch (key) {
-    case KEY_JSON:
-        o->json = file_name(state, "json", arg);
-        break;
-    case KEY_CSV:
-        o->csv = file_name(state, "csv", arg);
-        break;
     case KEY_SLOWEST:
-        o->slowest = file_name(state, "slowest", arg);
+        o->slowest = kv_option_file(state, "slowest", arg);
+        sim_sweep_refuse(&o->sweep, "slowest");
         break;
     case KEY_SERIES:
-        o->series = file_name(state, "series", arg);
+        o->series = kv_option_file(state, "series", arg);
+        sim_sweep_refuse(&o->sweep, "series");
         break;
     case KEY_CYCLES:
-        o->cycles = file_name(state, "cycles", arg);
+        o->cycles = kv_option_file(state, "cycles", arg);
+        sim_sweep_refuse(&o->sweep, "cycles");
         break;
     case KEY_HGRM:
         o->hgrm = folder_name(state, "hgrm", arg);
+        sim_sweep_refuse(&o->sweep, "hgrm");
+        break;
+    case KEY_REPORT:
+        o->report = report_name(state, arg);
+        sim_sweep_output(&o->sweep, state, "report", arg);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -241,11 +295,10 @@ static error_t parse_files(int key, char *arg, struct argp_state *state, struct 
     return 0;
 }
 
-/* What can only be settled when all options are known. */
-static void finish(struct argp_state *state, struct kv_options *o)
+void kv_options_finish(struct argp_state *state, struct kv_options *o, const char *list)
 {
     if (o->policies == 0)
-        parse_policies(state, o, "mean:2,pi,max:5,off");
+        parse_policies(state, o, list);
     if (o->gogc < 0)
         parse_policies(state, o, "off");
     if (o->repetitions == 0)
@@ -257,7 +310,7 @@ static void finish(struct argp_state *state, struct kv_options *o)
     }
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static error_t parse_measure(int key, char *arg, struct argp_state *state)
 {
     struct kv_options *o = state->input;
     switch (key) {
@@ -265,47 +318,78 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         parse_policies(state, o, arg);
         return 0;
     case KEY_GOGC:
-        o->gogc = strcmp(arg, "off") == 0 ? -1 : whole(state, "gogc", arg, 0, 1e6);
+        if (!sim_sweep_list(&o->sweep, state, "gogc", arg))
+            o->gogc = strcmp(arg, "off") == 0 ? -1 : whole(state, "gogc", arg, 0, 1e6);
         return 0;
-    case KEY_PROCS:
-        o->procs = whole(state, "procs", arg, 1, 1024);
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->sweep;
         return 0;
     case KEY_DURATION:
-        o->duration_s = number(state, "duration", arg, 0.1, 1e6, false);
+        o->duration_s = kv_option_number(state, "duration", arg, 0.1, 1e6, false);
         return 0;
     case KEY_WARMUP:
-        o->warmup_s = number(state, "warmup", arg, 0, 1e5, false);
+        o->warmup_s = kv_option_number(state, "warmup", arg, 0, 1e5, false);
         return 0;
     case KEY_REPETITIONS:
         o->repetitions = whole(state, "repetitions", arg, 1, 1000);
+        return 0;
+    case KEY_JSON:
+        o->json = kv_option_file(state, "json", arg);
+        sim_sweep_output(&o->sweep, state, "json", arg);
+        return 0;
+    case KEY_CSV:
+        o->csv = kv_option_file(state, "csv", arg);
+        sim_sweep_output(&o->sweep, state, "csv", arg);
         return 0;
     case KEY_FAIL_IF:
         if (o->checks == KV_CHECKS_MAX)
             argp_error(state, "--fail-if: expected at most %d checks", KV_CHECKS_MAX);
         o->fail_if[o->checks++] = arg;
         return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp kv_argp_load = {load_options, parse_load, NULL, NULL, NULL, NULL, NULL};
+static const struct argp_child measure_children[] = {{&sim_sweep_argp, 0, NULL, 0}, {0}};
+const struct argp kv_argp_measure = {measure_options,  parse_measure, NULL, NULL,
+                                     measure_children, NULL,          NULL};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct kv_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = state->child_inputs[1] = o;
+        return 0;
+    case KEY_LIMIT:
+        if (!sim_sweep_list(&o->sweep, state, "limit", arg))
+            o->limit = parse_limit(state, arg);
+        return 0;
+    case KEY_PROCS:
+        o->procs = whole(state, "procs", arg, 1, 1024);
+        return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "expected options only, not \"%s\"", arg);
         return 0;
     case ARGP_KEY_END:
-        finish(state, o);
+        kv_options_finish(state, o, "mean:2,pi,max:5,off");
         return 0;
     default:
-        break;
+        return parse_files(key, arg, state, o);
     }
-    error_t e = parse_load(key, arg, state, o);
-    return e == ARGP_ERR_UNKNOWN ? parse_files(key, arg, state, o) : e;
 }
 
-void kv_options_parse(struct kv_options *opt, int argc, char **argv)
+void kv_options_init(struct kv_options *opt, const char *program)
 {
-    static const struct argp argp = {options, parse_option, NULL, before, NULL, NULL, NULL};
     hg_options env;
     char why[1024];
     hg_options_init(&env, sizeof env);
     if (hg_options_env(&env, why, sizeof why) != 0)
-        fprintf(stderr, "%s: %s\n", argv[0], why);
-    *opt = (struct kv_options){.conns = 10000,
+        fprintf(stderr, "%s: %s\n", program, why);
+    *opt = (struct kv_options){.program = program,
+                               .conns = 10000,
                                .rate = 100000,
                                .read_percent = 95,
                                .keys = 200000,
@@ -313,10 +397,19 @@ void kv_options_parse(struct kv_options *opt, int argc, char **argv)
                                .garbage_nodes = 12,
                                .depth = 8,
                                .gogc = env.gc_percent,
+                               .limit = env.memory_limit,
                                .procs = env.procs,
                                .duration_s = 30,
                                .warmup_s = 5,
                                .seed = 42};
+}
+
+void kv_options_parse(struct kv_options *opt, int argc, char **argv)
+{
+    static const struct argp_child children[] = {
+        {&kv_argp_load, 0, NULL, 0}, {&kv_argp_measure, 0, NULL, 0}, {NULL, 0, NULL, 0}};
+    static const struct argp argp = {options, parse_option, NULL, before, children, NULL, NULL};
+    kv_options_init(opt, argv[0]);
     argp_parse(&argp, argc, argv, 0, NULL, opt);
 }
 

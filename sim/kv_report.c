@@ -37,6 +37,8 @@ void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_
     fprintf(out, "runtime   GOGC %s, procs %s; tasks park %d frames deep\n",
             opt->gogc < 0 ? "off" : text_count(opt->gogc, a),
             opt->procs < 0 ? "all" : text_count(opt->procs, b), opt->depth);
+    if (opt->limit != INT64_MAX)
+        fprintf(out, "          memory limit %s\n", text_bytes((double)opt->limit, a));
     int runs = opt->policies * opt->repetitions;
     double each = opt->warmup_s + opt->duration_s + 2;
     fprintf(out, "policies ");
@@ -52,6 +54,11 @@ void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_
         fprintf(out, "note      ");
         text_wrap(out, 10, skipped);
     }
+    kv_report_runs_heading(out);
+}
+
+void kv_report_runs_heading(FILE *out)
+{
     fprintf(out, "\n%-14s rep. %9s %9s %9s %9s %9s %7s\n", "latency, ms", "p50", "p99", "p99.9",
             "max", "op/s", "cycles");
 }

@@ -149,7 +149,7 @@ static void cycle_rows(struct kv_table *t, const struct kv_samples *s, int64_t o
 static void tables(struct kv_result *r, const struct kv_options *opt, const struct kv_live *live,
                    struct kv_samples *s)
 {
-    if (opt->hgrm != NULL) {
+    if (opt->hgrm != NULL || opt->report != NULL) {
         kv_latency_collect(live, &s->scratch, false);
         for (unsigned i = 0; i < HG_HISTOGRAM_BUCKETS; i++) {
             double row[KV_HIST_COLUMNS] = {i, (double)s->scratch.count[i]};
@@ -159,7 +159,7 @@ static void tables(struct kv_result *r, const struct kv_options *opt, const stru
     }
     if (opt->cycles != NULL)
         cycle_rows(&r->cycles, s, live->begin);
-    if (opt->series != NULL) {
+    if (opt->series != NULL || opt->report != NULL) {
         kv_samples_phases(s, live->begin);
         r->series = s->series;
         memset(&s->series, 0, sizeof s->series);

@@ -124,7 +124,8 @@ static void measure(struct run *r)
             end = hg_now();
             atomic_store_explicit(&live->end, end, memory_order_relaxed);
         }
-        kv_samples_tick(s, live, r->policy->off, r->opt->series != NULL);
+        bool rows = r->opt->series != NULL || r->opt->report != NULL;
+        kv_samples_tick(s, live, r->policy->off, rows);
         say(r, "measure", live->begin);
     }
     kv_snapshot_take(&s->to, live->rt);
@@ -174,9 +175,8 @@ static void open_options(hg_options *o, const struct kv_options *opt,
     hg_options_env(o, NULL, 0); /* what is wrong there the parent has said */
     o->procs = opt->procs;
     o->gc_percent = policy->off ? -1 : opt->gogc;
-    if (policy->off)
-        o->memory_limit = INT64_MAX;
-    else
+    o->memory_limit = policy->off ? INT64_MAX : opt->limit;
+    if (!policy->off)
         o->pacer = policy->name;
     o->track_waits = true;
     size_t stack = 24576 + (size_t)opt->depth * 256;

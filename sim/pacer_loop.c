@@ -184,7 +184,7 @@ static void step(struct pacer_loop *l, struct run *r, struct hg_pacer_assist a, 
         assist = spend(r, cpu * busy, l->limit.on ? 0 : a.ratio);
     if (cpu * marking + assist > left) { /* work ran out meanwhile: the rest is the mutators' */
         allocate(r, cpu * marking + assist - left, 0);
-        assist = left - cpu * marking;
+        assist = fmax(left - cpu * marking, 0);
     }
     r->background_ns += cpu * a.u;
     r->idle_ns += cpu * (marking - a.u);

@@ -83,6 +83,13 @@ static void next_uniform(struct pacer_source *s, struct pacer_load *out)
     noise(s, out, 0.5);
 }
 
+/* Uniform noise of 50 % for 20 cycles, as while a program starts, then of 5 % for 60. */
+static void next_settling(struct pacer_source *s, struct pacer_load *out)
+{
+    base(out);
+    noise(s, out, s->cycle % 80 < 20 ? 0.5 : 0.05);
+}
+
 /* A twentieth of the cycles has 1.5 times the ratio or more, with a Pareto tail of exponent 2:
  * twice as high for a quarter of them. At most 8 times. */
 static void next_tail(struct pacer_source *s, struct pacer_load *out)
@@ -197,6 +204,7 @@ const struct pacer_model pacer_models[] = {
     {"constant", "no noise", next_constant, 0},
     {"low", "uniform noise of 10 % on the ratio", next_low, 0},
     {"uniform", "uniform noise of 50 % on the ratio", next_uniform, 0},
+    {"settling", "uniform noise of 50 % for 20 cycles, then of 5 % for 60", next_settling, 0},
     {"tail", "uniform 10 %, and 1.5 to 8 times the ratio in a cycle of 20", next_tail, 0},
     {"step", "the load goes up by four, and 25 cycles later down", next_step, 0},
     {"ramp", "the load rises by four over 40 cycles, and falls", next_ramp, 0},

@@ -85,14 +85,21 @@ static void from_object(struct hg_tracer *t, const struct hg_object *o, bool amb
     reached(c, o, c->at, ambiguous);
 }
 
+/* A small number of 1, 2 or 4 bytes, stored on a stack over a part of an old reference: such a word
+ * proves nothing. */
+static bool partly_overwritten(uintptr_t w)
+{
+    return (w & 0xffff) < 256 || (w & 0xffffffff) < 65536;
+}
+
 static HG_SCANS void from_words(void *arg, uintptr_t lo, uintptr_t hi, const char *what)
 {
     struct check *c = arg;
     c->root = what;
     for (uintptr_t p = lo & ~(uintptr_t)7; p < hi; p += sizeof(uintptr_t)) {
-        struct hg_object o =
-            hg__find(c->heap, __atomic_load_n((const uintptr_t *)p, __ATOMIC_RELAXED));
-        if (o.base != 0)
+        uintptr_t w = __atomic_load_n((const uintptr_t *)p, __ATOMIC_RELAXED);
+        struct hg_object o = hg__find(c->heap, w);
+        if (o.base != 0 && (hg__is_marked(c->heap, o.base) || !partly_overwritten(w)))
             reached(c, &o, NO_PARENT, true);
     }
 }

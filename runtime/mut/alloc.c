@@ -18,16 +18,19 @@
 #include "runtime/mut/mut.h"
 #include <string.h>
 
+/* Lies on the task's stack, which is scanned: no field leaves part of an older word beside it that
+ * could be taken for a reference. */
 struct request {
     size_t size;
     const hg_layout *layout;
-    bool no_room;      /* the task must see to memory (hooks.no_memory) and begin again */
     uintptr_t cleared; /* large objects: how far they are */
     struct hg_span *span;
-    uint16_t id;
-    enum hg_span_kind kind;
     void *result;
+    enum hg_span_kind kind;
+    uint16_t id;
+    bool no_room; /* the task must see to memory (hooks.no_memory) and begin again */
 };
+_Static_assert(sizeof(struct request) == 6 * sizeof(uintptr_t), "fields share one word");
 
 static inline struct hg_layout_cache *layout_entry(struct hg_mutator *m, const hg_layout *layout)
 {
@@ -175,9 +178,10 @@ static __attribute__((noinline)) void *alloc_slow(size_t size, const hg_layout *
     return r.result;
 }
 
-/* The cache slot for an object, and in *id its layout's; NULL: the layout is not known here yet. */
+/* The cache slot for an object, and in *id its layout's (a whole word: see struct request); NULL:
+ * the layout is not known here yet. */
 static inline struct hg_cache_slot *slot_for(struct hg_mutator *m, size_t size,
-                                             const hg_layout *layout, uint16_t *id)
+                                             const hg_layout *layout, uintptr_t *id)
 {
     *id = 0;
     if ((uintptr_t)layout <= (uintptr_t)HG_REFS)
@@ -196,9 +200,9 @@ static __attribute__((noinline)) void *alloc_medium(size_t size, const hg_layout
     struct hg_mutator *m = hg__tls_mutator;
     uintptr_t p = 0;
     if (hg_likely(m != NULL && size <= HG_SMALL_MAX)) {
-        uint16_t id;
+        uintptr_t id;
         struct hg_cache_slot *s = slot_for(m, size, layout, &id);
-        p = s != NULL ? hg__cache_take(s, id) : 0;
+        p = s != NULL ? hg__cache_take(s, (uint16_t)id) : 0;
     }
     return hg_likely(p != 0) ? (void *)p : alloc_slow(size, layout, may_fail);
 }
@@ -208,7 +212,7 @@ static __attribute__((noinline)) void *alloc_medium(size_t size, const hg_layout
 static inline __attribute__((always_inline)) void *
 alloc_fast(struct hg_mutator *m, size_t size, const hg_layout *layout, bool may_fail)
 {
-    uint16_t id;
+    uintptr_t id;
     if (hg_unlikely(m == NULL || size > HG_CLEAR_INLINE))
         return alloc_medium(size, layout, may_fail);
     struct hg_cache_slot *s = slot_for(m, size, layout, &id);

@@ -64,7 +64,8 @@ Test(pacer_adaptive, noise_that_nobody_notices_is_not_hedged)
     for (int i = 0; i < 40; i++)
         feed(&p, i % 2 ? 0.098 : 0.102);
     tolerance = 0.75 * (double)hg__pacer_tolerance(&p);
-    cr_expect_gt(tolerance, 0.02 * 0.1 * 192 * (double)MIB, "four per cent of the runway are within it");
+    cr_expect_gt(tolerance, 0.02 * 0.1 * 192 * (double)MIB,
+                 "four per cent of the runway are within it");
     cr_expect_float_eq(p.plan.cons_mark, 0.1, 0.002);
 }
 
@@ -92,7 +93,7 @@ Test(pacer_adaptive, a_fall_is_followed_after_two_cycles)
     cr_expect_lt(p.plan.cons_mark, 0.12, "%g", p.plan.cons_mark);
 }
 
-Test(pacer_adaptive, a_rise_is_expected_to_last_for_one_cycle)
+Test(pacer_adaptive, a_rise_is_expected_to_last)
 {
     struct hg_pacer p = pacer("adaptive");
 
@@ -100,12 +101,38 @@ Test(pacer_adaptive, a_rise_is_expected_to_last_for_one_cycle)
         feed(&p, 0.1);
     feed(&p, 0.3);
     cr_expect_geq(p.plan.cons_mark, 0.299);
-    feed(&p, 0.1);
+    for (int i = 0; i < HG_ADAPTIVE_ERRORS; i++)
+        feed(&p, 0.1);
     cr_expect_lt(p.plan.cons_mark, 0.11, "it was an outlier: %g", p.plan.cons_mark);
     feed(&p, 0.3);
     feed(&p, 0.3);
-    feed(&p, 0.3);
     cr_expect_geq(p.plan.cons_mark, 0.299, "now it is the level");
+}
+
+/* A program that has started: its errors were large, and are not any more. */
+Test(pacer_adaptive, the_hedge_is_given_back_when_noise_ends)
+{
+    struct hg_pacer p = pacer("adaptive");
+
+    for (int i = 0; i < 20; i++)
+        feed(&p, i % 3 ? 0.06 : 0.14);
+    cr_expect_gt(p.plan.cons_mark, 0.1);
+    for (int i = 0; i < 3 * HG_ADAPTIVE_ERRORS; i++)
+        feed(&p, i % 2 ? 0.098 : 0.102);
+    cr_expect_lt(p.plan.cons_mark, 0.105, "%g", p.plan.cons_mark);
+}
+
+/* A forced cycle may measure no allocation at all. */
+Test(pacer_adaptive, a_ratio_of_nothing_is_no_level)
+{
+    struct hg_pacer p = pacer("adaptive");
+
+    for (int i = 0; i < 10; i++)
+        feed(&p, 0.1);
+    feed(&p, 0);
+    cr_expect_geq(p.plan.cons_mark, 0.099);
+    feed(&p, 0.04);
+    cr_expect_geq(p.plan.cons_mark, 0.039, "%g", p.plan.cons_mark);
 }
 
 Test(pacer_adaptive, a_rise_before_the_trigger_moves_it)

@@ -67,7 +67,8 @@ static void setup(void)
         for (int i = 0; i < 4; i++)
             made[runs.n++] = run(policy[i], rep, p99[i]);
     }
-    opt = (struct kv_options){.conns = 10000,
+    opt = (struct kv_options){.program = "hedge-sim kv",
+                              .conns = 10000,
                               .rate = 100000,
                               .read_percent = 95,
                               .keys = 200000,

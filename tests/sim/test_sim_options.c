@@ -33,6 +33,8 @@ static void parse_and_print(void *arg)
     fprintf(stderr, "gogc=%d procs=%d duration=%g warmup=%g repetitions=%d seed=%llu checks=%d\n",
             o.gogc, o.procs, o.duration_s, o.warmup_s, o.repetitions, (unsigned long long)o.seed,
             o.checks);
+    fprintf(stderr, "limit=%lld points=%zu\n", (long long)o.limit,
+            sim_sweep_asked(&o.sweep) ? sim_sweep_points(&o.sweep) : 0);
     fprintf(stderr, "policies=");
     for (int i = 0; i < o.policies; i++)
         fprintf(stderr, "%s%s", o.policy[i].name, o.policy[i].off ? "!" : ";");
@@ -52,6 +54,8 @@ static void clear_environment(void)
 {
     unsetenv("GOGC");
     unsetenv("HEDGE_GOGC");
+    unsetenv("GOMEMLIMIT");
+    unsetenv("HEDGE_GOMEMLIMIT");
     unsetenv("GOMAXPROCS");
     unsetenv("HEDGE_GOMAXPROCS");
 }
@@ -100,6 +104,24 @@ Test(sim_options, consequences, .init = clear_environment)
     cr_assert_not_null(strstr(text, "GOGC"), "%s", text);
 }
 
+/* Lists make a sweep of all combinations; the last limit counts. */
+Test(sim_options, lists_and_limits, .init = clear_environment)
+{
+    static const struct {
+        const char *arg[3], *expected;
+    } made[] = {{{"--limit=512MiB"}, "limit=536870912 points=0"},
+                {{"--limit=1.5GiB", "--limit", "off"}, "limit=9223372036854775807 points=0"},
+                {{"--gogc=50,100,off"}, "points=3"},
+                {{"--gogc", "50,100", "--limit=1MiB,off"}, "points=4"},
+                {{"--sweep=rate=10:50:10", "--gogc=50,100"}, "points=10"}};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        const char *text = parsed((struct line){{made[i].arg[0], made[i].arg[1], made[i].arg[2]}});
+        cr_assert_not_null(strstr(text, made[i].expected), "%s: %s", made[i].arg[0], text);
+    }
+    setenv("GOMEMLIMIT", "64MiB", 1);
+    cr_assert_not_null(strstr(parsed((struct line){{NULL}}), "limit=67108864"));
+}
+
 Test(sim_options, wrong_values, .init = clear_environment)
 {
     static const struct {
@@ -132,6 +154,15 @@ Test(sim_options, wrong_values, .init = clear_environment)
         {{"--fail-if=p98 > 1"}, "--fail-if", "no figure"},
         {{"--fail-if=max:7.p99 > 1"}, "--fail-if", "max:7"},
         {{"--policy=pi", "--fail-if=p99>off.p99"}, "--fail-if", "off"},
+        {{"--limit=1.5XB"}, "--limit", "bytes from 1"},
+        {{"--limit=-1"}, "--limit", "bytes from 1"},
+        {{"--gogc=50,,100"}, "--gogc", "values with commas between"},
+        {{"--gogc=50,100", "--sweep=gogc=1,2"}, "--sweep", "each option once"},
+        {{"--sweep=rate=5:1:1"}, "--sweep", "a step that leads from 5 to 1"},
+        {{"--sweep=rate"}, "--sweep", "an option's name"},
+        {{"--sweep=rate=1,2", "--hgrm=."}, "--hgrm", "without a sweep"},
+        {{"--want=p99<1ms"}, "--want", "with a sweep"},
+        {{"--emit-jobs"}, "--emit-jobs", "with a sweep"},
         {{"--conns"}, "--conns", "requires an argument"},
         {{"--frob"}, "--frob", "unrecognized"},
         {{"extra"}, "extra", "options only"},

@@ -1,0 +1,127 @@
+/* joined_files.c: joined results as JSON and CSV. */
+#include "sim/joined.h"
+#include "sim/machine.h"
+#include "sim/outfile.h"
+#include <math.h>
+#include <string.h>
+
+/* The params that all documents have alike; those that differ are in the points. */
+static json_t *common_params(const struct sim_joined *j)
+{
+    json_t *common = json_object();
+    const char *key;
+    json_t *value;
+    if (j->documents == 0)
+        return common;
+    json_object_foreach(json_object_get(j->document[0], "params"), key, value)
+    {
+        bool same = true;
+        for (size_t i = 1; i < j->documents && same; i++)
+            same =
+                json_equal(value, json_object_get(json_object_get(j->document[i], "params"), key));
+        if (same)
+            json_object_set(common, key, value);
+    }
+    return common;
+}
+
+/* A run as it came, with its point. */
+static json_t *run_at(json_t *run, json_t *point)
+{
+    json_t *copy = json_copy(run), *at = json_object();
+    json_object_update(at, point);
+    json_object_update(at, json_object_get(run, "point"));
+    json_object_set_new(copy, "point", at);
+    return copy;
+}
+
+int sim_joined_write_json(const struct sim_joined *j, const char *path)
+{
+    struct sim_outfile f;
+    int err = sim_outfile_open(&f, path);
+    if (err != 0)
+        return err;
+    json_t *d = json_object(), *runs = json_array();
+    for (size_t i = 0; i < j->documents; i++) {
+        json_t *of = json_object_get(j->document[i], "runs");
+        for (size_t k = 0; k < json_array_size(of); k++)
+            json_array_append_new(runs, run_at(json_array_get(of, k), j->point[i]));
+    }
+    json_object_set_new(d, "program", json_string(j->program));
+    json_object_set_new(d, "joined", json_integer((json_int_t)j->documents));
+    json_object_set_new(d, "commit", json_string(sim_commit()));
+    if (j->documents > 0)
+        json_object_set(d, "machine", json_object_get(j->document[0], "machine"));
+    json_object_set_new(d, "params", common_params(j));
+    json_object_set_new(d, "runs", runs);
+    bool written = json_dumpf(d, f.file, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 &&
+                   fputc('\n', f.file) != EOF;
+    json_decref(d);
+    return written ? sim_outfile_commit(&f) : sim_outfile_discard(&f);
+}
+
+/* Quoted where it has to be. */
+static void put_text(FILE *out, const char *text)
+{
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *text != 0; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+int sim_joined_write_csv(const struct sim_joined *j, const char *path)
+{
+    struct sim_outfile f;
+    int err = sim_outfile_open(&f, path);
+    if (err != 0)
+        return err;
+    for (size_t i = 0; i < j->labels; i++) {
+        fputs(i > 0 ? "," : "", f.file);
+        put_text(f.file, j->label[i]);
+    }
+    for (size_t i = 0; i < j->figures; i++) {
+        fputs(i + j->labels > 0 ? "," : "", f.file);
+        put_text(f.file, j->figure[i]);
+    }
+    for (size_t r = 0; r < j->rows; r++) {
+        fputc('\n', f.file);
+        for (size_t i = 0; i < j->labels; i++) {
+            fputs(i > 0 ? "," : "", f.file);
+            put_text(f.file, j->row[r].label[i]);
+        }
+        for (size_t i = 0; i < j->figures; i++) {
+            fputs(i + j->labels > 0 ? "," : "", f.file);
+            if (!isnan(j->row[r].figure[i]))
+                fprintf(f.file, "%.12g", j->row[r].figure[i]);
+        }
+    }
+    fputc('\n', f.file);
+    return sim_outfile_commit(&f);
+}
+
+static int say_failure(const char *program, const char *option, const char *path, const char *why)
+{
+    fprintf(stderr, "%s: --%s: cannot write \"%s\": %s\n", program, option, path, why);
+    return 1;
+}
+
+int sim_joined_write(const struct sim_joined *j, const char *program, const char *json,
+                     const char *csv, const char *report)
+{
+    char why[400];
+    int err, failed = 0;
+    if (json != NULL && (err = sim_joined_write_json(j, json)) != 0)
+        failed += say_failure(program, "json", json, strerror(-err));
+    if (csv != NULL && (err = sim_joined_write_csv(j, csv)) != 0)
+        failed += say_failure(program, "csv", csv, strerror(-err));
+    if (report != NULL && sim_joined_write_report(j, report, why, sizeof why) != 0)
+        failed += say_failure(program, "report", report, why);
+    return failed;
+}

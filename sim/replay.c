@@ -1,0 +1,88 @@
+/* replay.c: `hedge-sim replay`: reads, judges, prints, writes. */
+#include "sim/replay.h"
+#include "sim/memory.h"
+#include "sim/sim.h"
+#include <math.h>
+#include <string.h>
+
+/* Reads all files. 0 or the exit status. */
+static int read_files(struct replay *r)
+{
+    char why[400];
+    for (int i = 0; i < r->opt.files; i++) {
+        if (sim_trace_read_path(&r->trace, r->opt.file[i], r->opt.lenient, why, sizeof why) != 0) {
+            fprintf(stderr, "hedge-sim replay: %s\n", why);
+            return SIM_USAGE;
+        }
+    }
+    if (sim_trace_finish(&r->trace, why, sizeof why) != 0) {
+        fprintf(stderr, "hedge-sim replay: %s%s: %s\n", r->opt.file[0],
+                r->opt.files > 1 ? " and the others" : "", why);
+        return SIM_USAGE;
+    }
+    if (!isnan(r->opt.assume_scan))
+        sim_trace_assume(&r->trace, r->opt.assume_scan);
+    return 0;
+}
+
+/* Judges the process that was asked for, or all. 0 or the exit status. */
+static int judge(struct replay *r)
+{
+    char why[1000] = "";
+    if (r->opt.pid == NULL) {
+        r->results = r->trace.processes;
+        r->result = sim_alloc(r->results, sizeof *r->result);
+        for (size_t i = 0; i < r->results; i++)
+            replay_judge(&r->opt, &r->trace.process[i], &r->result[i]);
+        return 0;
+    }
+    const struct sim_trace_process *p = sim_trace_find(&r->trace, r->opt.pid, why, sizeof why);
+    if (p == NULL) {
+        fprintf(stderr, "hedge-sim replay: --pid: \"%s\": %s\n", r->opt.pid, why);
+        return SIM_USAGE;
+    }
+    r->results = 1;
+    r->result = sim_alloc(1, sizeof *r->result);
+    replay_judge(&r->opt, p, r->result);
+    return 0;
+}
+
+static int say_failure(const char *option, const char *path, const char *why)
+{
+    fprintf(stderr, "hedge-sim replay: --%s: cannot write \"%s\": %s\n", option, path, why);
+    return SIM_FAILED;
+}
+
+static int write_files(const struct replay *r)
+{
+    char why[400];
+    int err, status = SIM_OK;
+    if (r->opt.json != NULL && (err = replay_write_json(r)) != 0)
+        status = say_failure("json", r->opt.json, strerror(-err));
+    if (r->opt.csv != NULL && (err = replay_write_csv(r)) != 0)
+        status = say_failure("csv", r->opt.csv, strerror(-err));
+    if (r->opt.report != NULL && replay_write_report(r, why, sizeof why) != 0)
+        status = say_failure("report", r->opt.report, why);
+    return status;
+}
+
+int sim_replay(int argc, char **argv)
+{
+    struct replay r;
+    memset(&r, 0, sizeof r);
+    replay_options_parse(&r.opt, argc, argv);
+    sim_trace_init(&r.trace);
+    int status = read_files(&r);
+    if (status == 0)
+        status = judge(&r);
+    if (status == 0) {
+        replay_print(stdout, &r);
+        fflush(stdout);
+        status = write_files(&r);
+    }
+    for (size_t i = 0; i < r.results; i++)
+        replay_result_free(&r.result[i]);
+    free(r.result);
+    sim_trace_free(&r.trace);
+    return status;
+}

@@ -1,0 +1,170 @@
+/* replay_options.c: the command line of `hedge-sim replay`. */
+#include "sim/outfile.h"
+#include "sim/replay.h"
+#include "sim/report.h"
+#include "sim/sim.h"
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    KEY_POLICY = 0x100,
+    KEY_PID,
+    KEY_ASSUME,
+    KEY_GOGC,
+    KEY_LENIENT,
+    KEY_JSON,
+    KEY_CSV,
+    KEY_REPORT
+};
+
+static const struct argp_option options[] = {
+    {"policy", KEY_POLICY, "LIST", 0, "Policies to ask (mean:2,pi,max:2,max:5)", 1},
+    {"pid", KEY_PID, "NAME", 0, "Only this process: a pid, a name as it is listed, or a part of it",
+     1},
+    {"assume", KEY_ASSUME, "scan=BYTES", 0,
+     "A what-if for logs without gcpacertrace: each cycle scanned so much (KiB, MiB, GiB may "
+     "follow)",
+     1},
+    {"gogc", KEY_GOGC, "N", 0, "GOGC of the recorded program (as goals and live heaps show it)", 1},
+    {"lenient", KEY_LENIENT, NULL, 0, "Count broken lines instead of ending with an error", 1},
+    {"json", KEY_JSON, "FILE", 0, "Summary, policies and all cycles", 2},
+    {"csv", KEY_CSV, "FILE", 0, "One line a cycle, with each policy's estimate", 2},
+    {"report", KEY_REPORT, "FILE.html", 0, "One page with plots (needs gnuplot)", 2},
+    {0}};
+
+static const char before[] =
+    "Reads recorded gctrace and gcpacertrace output, Go's or hedge's, and says what each pacing "
+    "policy would have expected."
+    "\vRecord with GODEBUG=gctrace=1,gcpacertrace=1 and keep standard error; prefixes of "
+    "journald, kubectl and docker compose may stay. Policies are fed from gcpacertrace lines "
+    "alone: without them (gctrace=1 only) cycles are summed up and plotted, and --assume is "
+    "needed for a what-if.\n\n"
+    "Examples:\n"
+    "  hedge-sim replay service.log\n"
+    "  journalctl -u api -o short | hedge-sim replay --pid 4711 -\n"
+    "  hedge-sim replay --policy mean:2,max:5 --report trace.html service.log\n"
+    "  hedge-sim replay --assume scan=200MiB gctrace-only.log\n\n"
+    "Exit status: 0; 2: wrong usage, or a file that is no trace or a broken one; 3: a file could "
+    "not be written.";
+
+static void add_policy(struct argp_state *state, struct replay_options *o, const char *name)
+{
+    char why[240] = "";
+    struct replay_policy p = {.name = ""};
+    if (hg__policy_parse(name, &p.spec, why, sizeof why) != 0)
+        argp_error(state, "--policy: \"%s\": %s", name, why);
+    hg__policy_name(&p.spec, p.name, sizeof p.name);
+    for (int i = 0; i < o->policies; i++)
+        if (strcmp(o->policy[i].name, p.name) == 0)
+            argp_error(state, "--policy: expected each policy once, not %s twice", p.name);
+    if (o->policies == REPLAY_POLICIES_MAX)
+        argp_error(state, "--policy: expected at most %d policies", REPLAY_POLICIES_MAX);
+    o->policy[o->policies++] = p;
+}
+
+static void parse_policies(struct argp_state *state, struct replay_options *o, const char *list)
+{
+    char *copy = strdup(list), *rest = copy, *name;
+    if (copy == NULL)
+        argp_failure(state, SIM_FAILED, ENOMEM, "--policy");
+    o->policies = 0;
+    while ((name = strsep(&rest, ",")) != NULL)
+        add_policy(state, o, name);
+    free(copy);
+}
+
+static double parse_assume(struct argp_state *state, const char *text)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } unit[] = {{"", 1}, {"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}};
+    char *end = NULL;
+    double v = strncmp(text, "scan=", 5) == 0 ? strtod(text + 5, &end) : NAN;
+    for (size_t i = 0; end != NULL && i < sizeof unit / sizeof *unit; i++)
+        if (strcmp(end, unit[i].name) == 0 && v * unit[i].bytes >= 1 && v * unit[i].bytes <= 1e15)
+            return v * unit[i].bytes;
+    argp_error(state, "--assume: expected scan=BYTES, from 1 to 1e15, as scan=200MiB, not \"%s\"",
+               text);
+    return NAN;
+}
+
+static int parse_gogc(struct argp_state *state, const char *text)
+{
+    char *end;
+    long v = strtol(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != 0 || v < 1 || v > 1000000)
+        argp_error(state, "--gogc: expected a whole number from 1 to 1000000, not \"%s\"", text);
+    return (int)v;
+}
+
+static const char *file_name(struct argp_state *state, const char *option, const char *path)
+{
+    int err = sim_outfile_check(path);
+    if (err != 0)
+        argp_error(state, "--%s: expected a file that can be written, not \"%s\": %s", option, path,
+                   strerror(-err));
+    return path;
+}
+
+static const char *report_name(struct argp_state *state, const char *path)
+{
+    char why[200];
+    if (sim_report_possible(why, sizeof why) != 0)
+        argp_error(state, "--report: %s", why);
+    return file_name(state, "report", path);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct replay_options *o = state->input;
+    switch (key) {
+    case KEY_POLICY:
+        parse_policies(state, o, arg);
+        return 0;
+    case KEY_PID:
+        o->pid = arg;
+        return 0;
+    case KEY_ASSUME:
+        o->assume_scan = parse_assume(state, arg);
+        return 0;
+    case KEY_GOGC:
+        o->gogc = parse_gogc(state, arg);
+        return 0;
+    case KEY_LENIENT:
+        o->lenient = true;
+        return 0;
+    case KEY_JSON:
+        o->json = file_name(state, "json", arg);
+        return 0;
+    case KEY_CSV:
+        o->csv = file_name(state, "csv", arg);
+        return 0;
+    case KEY_REPORT:
+        o->report = report_name(state, arg);
+        return 0;
+    case ARGP_KEY_ARGS:
+        o->file = (const char *const *)&state->argv[state->next];
+        o->files = state->argc - state->next;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "expected a recorded trace, FILE or - for standard input");
+        return 0;
+    case ARGP_KEY_END:
+        if (o->policies == 0)
+            parse_policies(state, o, "mean:2,pi,max:2,max:5");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+void replay_options_parse(struct replay_options *opt, int argc, char **argv)
+{
+    static const struct argp argp = {options, parse, "FILE...", before, NULL, NULL, NULL};
+    *opt = (struct replay_options){.assume_scan = NAN, .gogc = -1};
+    argp_parse(&argp, argc, argv, 0, NULL, opt);
+}

@@ -1,0 +1,149 @@
+#!/bin/sh
+# The laboratory's tools as a user runs them: replay of recorded traces, a page and what a browser
+# makes of it, sweeps of kv on loads of a second, jobs, merge, Ctrl-C. Leaves out what needs gnuplot,
+# xmllint or chromium where that is not installed, and says so.
+#
+# usage: lab.sh HEDGE-SIM DATA-FOLDER       exit 0: all as it should be, 1: not
+set -u
+sim=$1
+data=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+TMPDIR=$work/tmp
+mkdir "$TMPDIR"
+export TMPDIR
+bad=0
+fault() {
+    echo "lab.sh: $*" >&2
+    [ ! -e out ] || sed 's/^/    /' out >&2
+    bad=1
+}
+# expect STATUS ARGUMENT...: runs hedge-sim into out, err
+expect() {
+    wanted=$1
+    shift
+    "$sim" "$@" >out 2>err
+    got=$?
+    [ $got = "$wanted" ] || fault "hedge-sim $*: status $got, expected $wanted; $(cat err)"
+    awk 'length > 80 { exit 1 }' out || fault "hedge-sim $*: a line is wider than 80 columns"
+}
+has() {
+    grep -q -e "$2" "$1" || fault "$1 has no \"$2\": $(cat "$1")"
+}
+have() {
+    command -v "$1" >/dev/null 2>&1 || { echo "lab.sh: no $1: its checks are left out"; false; }
+}
+
+# ---- replay ----
+expect 0 replay "$data/go1.19.log" --json a.json --csv a.csv
+has out 'max:5 .* 36 '
+has out 'bytes and times'
+has a.json '"program": "hedge-sim replay"'
+[ "$(wc -l <a.csv)" = 39 ] || fault "a.csv: $(wc -l <a.csv) lines, expected 39"
+expect 0 replay "$data/gctrace-only.log"
+has out 'not asked'
+expect 0 replay --assume scan=2MiB "$data/gctrace-only.log"
+has out 'assumed scan work'
+expect 0 replay --pid 812 "$data/journald.log"
+has out 'cache\[812\]: 12 cycles'
+expect 2 replay --pid api "$data/journald.log"
+has err 'api\[4711\], cache\[812\], api\[5120\]'
+head -c 3000 "$data/hedge.log" >cut.log
+expect 2 replay cut.log
+has err 'cut.log: line 19, column 37: expected'
+expect 0 replay --lenient cut.log
+expect 2 replay "$sim"
+expect 2 replay a.csv
+has err 'lines 1 to 39: expected "gc 1 '
+expect 2 replay none.log
+has err 'none.log: cannot be opened'
+expect 2 replay --policy best cut.log
+has err 'policy: "best": expected mean:N'
+expect 2 replay --assume 5 cut.log
+has err 'assume: expected scan=BYTES'
+"$sim" replay - <"$data/hedge.log" >out 2>err || fault "replay of standard input: $(cat err)"
+
+# ---- a page ----
+if have gnuplot; then
+    expect 0 replay "$data/journald.log" --report page.html
+    if have xmllint; then
+        xmllint --noout page.html 2>err || fault "page.html is not well formed: $(head -3 err)"
+    fi
+    if have chromium; then
+        # The browser's own view: all plots are there, nothing was asked for, no error was logged.
+        timeout 60 chromium --headless=new --no-sandbox --disable-gpu --user-data-dir="$work/profile" \
+            --window-size=360,800 --enable-logging=stderr --v=0 --dump-dom "file://$work/page.html" \
+            >dom 2>log
+        plots=$(grep -c '<svg' dom)
+        [ "$plots" = 15 ] || fault "the browser shows $plots plots, expected 15"
+        if grep -q 'CONSOLE' log; then
+            fault "the browser complains: $(grep CONSOLE log | head -3)"
+        fi
+    fi
+else
+    expect 2 replay "$data/hedge.log" --report page.html
+    has err 'gnuplot-nox'
+fi
+
+# ---- sweeps ----
+small="--conns 20 --rate 500 --keys 1000 --duration 0.3 --warmup 0"
+# shellcheck disable=SC2086
+expect 0 kv $small --policy max:5 --gogc 50,200 --limit 512MiB --json s.json --csv s.csv \
+    --want 'p99<=10s'
+has out '2 runs of 2 results'
+has out 'policy max:5 everywhere'
+has out 'holds at 2 of 2'
+has s.json '"gogc": "200"'
+[ "$(wc -l <s.csv)" = 3 ] || fault "s.csv: $(wc -l <s.csv) lines, expected 3"
+# shellcheck disable=SC2086
+expect 1 kv $small --policy max:5 --sweep gogc=50 --want 'p99<=1ns'
+# shellcheck disable=SC2086
+expect 1 kv $small --policy max:5 --sweep gogc=50 --fail-if 'p99 > 1ns'
+has err 'check failed for max:5'
+expect 2 kv --sweep gogc=50,60 --series s.csv
+has err 'series: expected without a sweep'
+expect 2 kv --sweep nosuch=1,2
+has err 'nosuch'
+expect 2 kv --sweep gogc=50,none
+has err 'gogc: expected a whole number'
+expect 2 kv --limit 512MiB,1Zib
+has err 'limit: expected bytes'
+expect 2 kv --sweep gogc=1:2
+has err 'expected'
+expect 2 kv --want 'p99<=5ms'
+has err 'want: expected with a sweep'
+[ -z "$(ls "$TMPDIR")" ] || fault "left over: $(ls "$TMPDIR")"
+
+# ---- jobs and merge ----
+# shellcheck disable=SC2086
+"$sim" kv $small --policy max:5 --seed 7 --sweep gogc=50:150:100 --emit-jobs --json "a job.json" \
+    >jobs.txt || fault "--emit-jobs: status $?"
+[ "$(wc -l <jobs.txt)" = 2 ] || fault "expected two jobs: $(cat jobs.txt)"
+sh -e ./jobs.txt >/dev/null || fault "a job failed"
+expect 0 merge "a job-0001.json" "a job-0002.json" --json m.json --csv m.csv
+has out '2 runs of 2 results'
+has out '^150 '
+has m.json '"gogc": "150"'
+expect 0 merge m.json s.json --csv again.csv
+[ "$(wc -l <again.csv)" = 5 ] || fault "again.csv: $(wc -l <again.csv) lines, expected 5"
+expect 2 merge m.json a.json
+has err 'a.json: expected results of hedge-sim kv, as in m.json, not of hedge-sim replay'
+head -c 400 m.json >cut.json
+expect 2 merge m.json cut.json --json none.json
+has err 'cut.json: line .*: expected JSON'
+[ ! -e none.json ] || fault "a refused merge left a file"
+
+# ---- Ctrl-C: ends the point that runs, reports it, starts no more ----
+# shellcheck disable=SC2086
+"$sim" kv $small --duration 100 --policy max:5 --sweep gogc=50,100 --json early.json >out 2>err &
+pid=$!
+sleep 3
+kill -INT $pid
+wait $pid
+got=$?
+[ $got = 130 ] || fault "Ctrl-C: status $got, expected 130; $(cat err)"
+has out 'not all points were made'
+has early.json '"gogc": "50"'
+[ -z "$(ls "$TMPDIR")" ] || fault "left over after Ctrl-C: $(ls "$TMPDIR")"
+exit $bad
