@@ -76,7 +76,7 @@ has a.json '"predicted_gc_cpu_share": 0'
 # The simulated models: the golden report.
 expect 0 pacer --list
 has out '  limit-leak '
-small="--model limit-below,limit-near,limit-leak --policy mean:2,max:5,adaptive"
+small="--model limit-below,limit-near,limit-leak --policy mean:2,max:5"
 # shellcheck disable=SC2086
 expect 0 pacer $small --seeds 6 --cycles 200 --seed 5 --jobs 2
 narrow
