@@ -11,6 +11,7 @@
 static const struct sim_command commands[] = {
     {"kv", "a live key-value load on tasks: latency under pacing policies", sim_kv},
     {"pacer", "the pacer in virtual time: policies under models of noise", sim_pacer},
+    {"limit", "live programs that meet their memory limit, against none", sim_limit},
     {"scale", "kv's load in virtual time: machines that are not here", sim_scale},
     {"replay", "recorded gctrace and gcpacertrace lines, fed to pacing policies", sim_replay},
     {"merge", "joins results that were made apart", sim_merge},

@@ -4,13 +4,16 @@
  *   pacer_lab.c      the command: all runs, spread over processes
  *   pacer_model.c    noise models: what the load of each cycle is
  *   pacer_loop.c     the closed loop: one cycle of a program in virtual time, with the real pacer
+ *   pacer_limit.c    its memory limit: what the limit covers, the limiter's windows
+ *   pacer_limit_model.c  models of programs with a memory limit
  *   pacer_run.c      one run: thousands of cycles of one policy under one model, and its figures
  *   pacer_summary.c  from runs to means, intervals, and differences paired by seed
  *   pacer_report.c   what is printed
  *   pacer_files.c    JSON and CSV
  *
- * A run is a pure function of (policy, dampers, model, seed, cycles, GOGC): same input, same bytes.
- * The load that a model gives is a function of (model, seed) alone, so all policies meet the same.
+ * A run is a pure function of (policy, dampers, model, seed, cycles, GOGC, memory limit): same
+ * input, same bytes. The load that a model gives is a function of (model, seed, limit) alone, so
+ * all policies meet the same.
  */
 #ifndef HG_SIM_PACER_H
 #define HG_SIM_PACER_H
@@ -42,6 +45,7 @@ struct pacer_load {
 struct pacer_source {
     void (*next)(struct pacer_source *s, struct pacer_load *out);
     const void *data; /* a trace's */
+    double limit;     /* the memory limit, for models whose live heap is made for one */
     struct sim_rng rng;
     int64_t cycle; /* loads given so far */
     double state;  /* of the model */
@@ -53,15 +57,21 @@ struct pacer_model {
     void (*next)(struct pacer_source *s, struct pacer_load *out);
     int64_t min_heap; /* that the program sets; 0: none */
 };
-extern const struct pacer_model pacer_models[];
+extern const struct pacer_model pacer_models[]; /* of noise */
 extern const int pacer_model_count;
-/* NULL: there is none of this name. */
+/* Models of programs with a memory limit (pacer_limit_model.c). */
+extern const struct pacer_model pacer_limit_models[];
+extern const int pacer_limit_model_count;
+/* The memory limit of one of these, unless another is asked for; 0: it is a model of noise. */
+int64_t pacer_model_limit(const struct pacer_model *m);
+/* Of either kind; NULL: there is none of this name. */
 const struct pacer_model *pacer_model_find(const char *name);
 void pacer_source_init(struct pacer_source *s, const struct pacer_model *m, uint64_t seed);
 
 /* ---- the closed loop (pacer_loop.c) ---- */
 
-#define PACER_PROCS 4
+#define PACER_PROCS   4
+#define PACER_WINDOWS 100 /* of the limiter in a second */
 
 /* What one cycle came to. */
 struct pacer_cycle {
@@ -72,13 +82,42 @@ struct pacer_cycle {
     double cpu_ns; /* procs x wall time, the calm included */
 };
 
+/* The memory limit in the loop (pacer_limit.c). */
+struct pacer_limit {
+    double limit;                 /* 0: none; then nothing below is used */
+    double overhead;              /* bytes that it covers beside the heap, apart from stacks */
+    double mapped;                /* heap pages in use or free, not given back */
+    double peak;                  /* the most that it has covered */
+    double window, window_gc;     /* CPU-ns since the limiter was last told */
+    double second[PACER_WINDOWS]; /* GC CPU-ns of the last windows, a ring */
+    double second_gc, worst;      /* their sum; the largest there has been */
+    int64_t windows;
+    int passed;     /* times the limit was passed: calls of limit_passed */
+    bool above, on; /* it was passed, and not left far again; the limiter holds GC back */
+};
+
 struct pacer_loop {
     struct hg_pacer pacer;
     double heap; /* after the last cycle */
+    struct pacer_limit limit;
 };
 
 void pacer_loop_init(struct pacer_loop *l, const struct hg_pacer_config *c);
 struct pacer_cycle pacer_loop_cycle(struct pacer_loop *l, const struct pacer_load *load);
+
+/* ---- its memory limit (pacer_limit.c); nothing without one ---- */
+
+void pacer_limit_init(struct pacer_limit *l, const struct hg_pacer_config *c);
+/* The heap has this size now, with stacks of so many bytes beside it. Returns what the pacer is
+ * told of it. */
+struct hg_pacer_memory pacer_limit_heap(struct pacer_loop *l, double heap, double stack);
+/* All procs' CPU time has passed, some of it in the collector. */
+void pacer_limit_time(struct pacer_loop *l, double cpu_ns, double gc_ns);
+/* Measuring begins: forgets the worst so far, and how often the limit was passed. Returns how long
+ * the limiter has been on, in ns. */
+double pacer_limit_forget(struct pacer_loop *l);
+/* Largest share of CPU time that GC had in a second; NaN: no second has passed. */
+double pacer_limit_worst_second(const struct pacer_limit *l);
 
 /* ---- runs (pacer_run.c) ---- */
 
@@ -93,6 +132,10 @@ enum pacer_figure {
     PACER_GC_CPU_SHARE,   /* of CPU time */
     PACER_WAIT_SHARE,     /* of mutators' CPU time: waiting at the hard limit */
     PACER_RELEASE,        /* cycles that began too early after the load fell; NaN: it never did */
+    PACER_GC_WORST,       /* GC_CPU_SHARE in the worst second; this and the next: NaN, no limit */
+    PACER_LIMITER_SHARE,  /* of time: the limiter holds GC back */
+    PACER_OVER_LIMIT,     /* the most that the limit covered, over the limit */
+    PACER_LIMIT_PASSED,   /* calls of limit_passed per 100 cycles */
     PACER_EXTRA_CYCLES,   /* CYCLES_PER_GIB less the edge policy's (pacer_summary.c) */
     PACER_EXTRA_SHARE,    /* the same, as a share of the edge policy's */
     PACER_EXTRA_HEAP,     /* HEAP_OVER_LIVE over the edge policy's, less 1 */
@@ -135,6 +178,7 @@ struct pacer_options {
     int dampings;
     uint64_t seed;
     int seeds, cycles, gogc, jobs;
+    int64_t limit; /* memory limit; 0: the model's own */
     bool list;
     const char *json, *csv;
 };

@@ -35,9 +35,9 @@ static json_t *params_json(const struct pacer_options *o)
         json_array_append_new(policies, json_string(o->policy[i].name));
     for (int i = 0; i < o->dampings; i++)
         json_array_append_new(dampings, json_string(o->damping[i].name));
-    return json_pack("{s:o, s:o, s:o, s:i, s:i, s:I, s:i}", "models", models, "policies", policies,
-                     "dampings", dampings, "gogc", o->gogc, "cycles", o->cycles, "seed",
-                     (json_int_t)o->seed, "seeds", o->seeds);
+    return json_pack("{s:o, s:o, s:o, s:i, s:I, s:i, s:I, s:i}", "models", models, "policies",
+                     policies, "dampings", dampings, "gogc", o->gogc, "limit", (json_int_t)o->limit,
+                     "cycles", o->cycles, "seed", (json_int_t)o->seed, "seeds", o->seeds);
 }
 
 static int count(const struct pacer_options *o) { return o->models * o->dampings * o->policies; }

@@ -104,6 +104,8 @@ static void make_run(const struct lab *lab, int64_t run)
                                             &lab->opt.damping[at.damping].study, model);
     struct pacer_source source;
     pacer_source_init(&source, model, lab->opt.seed + (uint64_t)at.seed);
+    if (c.memory_limit != INT64_MAX)
+        source.limit = (double)c.memory_limit;
     pacer_run(&c, &source, lab->opt.cycles, lab->shared->row[run]);
 }
 

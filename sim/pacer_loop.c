@@ -3,14 +3,16 @@
  * The program is a handful of numbers (struct pacer_load); procs and tasks are not told apart, CPU
  * time is a fluid. What the runtime does is done here in the same order:
  *
- *   calm     mutators allocate up to the trigger, which the pacer may move as it observes
+ *   calm     mutators allocate up to the trigger, which the pacer may move as it observes, and on
+ *            for as long as the limiter holds GC back
  *   quiet    handshakes and roots: mutators allocate, nothing is marked
  *   marking  in steps; each asks hg__pacer_revise and then spends the CPU time of all procs:
  *              background  the share u, earns credit
  *              mutators    what is left, as far as they want it; allocation is charged at the
  *                          ratio, paid from earned and then starting credit, then by assist,
  *                          at most ASSIST_NS for each CHARGE bytes, the rest is carried on; a
- *                          ratio of 0 forgives debts; at the hard limit mutators wait
+ *                          ratio of 0 (or the limiter) forgives debts; at the hard limit mutators
+ *                          wait, unless the limiter is on
  *              idle        what mutators do not want, or wait through, is marked in as well
  *   quiet    the rounds after the last grey object
  *   end      what was allocated since the scan is kept, with the live heap; the cycle is measured
@@ -48,27 +50,35 @@ void pacer_loop_init(struct pacer_loop *l, const struct hg_pacer_config *c)
 {
     hg__pacer_init(&l->pacer, c);
     l->heap = 0;
+    pacer_limit_init(&l->limit, c);
 }
 
 /* ---- before the trigger ---- */
 
-/* Allocates up to the trigger. Returns CPU time of all procs. */
+/* Allocates up to the trigger, and until the limiter lets a cycle begin. Returns CPU time of all
+ * procs. */
 static double calm(struct pacer_loop *l, const struct pacer_load *load)
 {
     struct hg_pacer *p = &l->pacer;
     double from = l->heap, way = (double)p->plan.goal - from, mutator_ns = 0;
     double turn = from + load->change_at * way, part = way / WATCHES;
 
-    while (l->heap < (double)p->plan.trigger) {
+    while (l->heap < (double)p->plan.trigger || l->limit.on) {
         bool turned = l->heap >= turn;
         double rate = turned ? load->calm_after : load->calm_before;
-        double to = fmin(l->heap + part, (double)p->plan.trigger);
+        double to = l->heap + part, ns;
+        struct hg_pacer_memory mem;
 
+        if (!l->limit.on)
+            to = fmin(to, (double)p->plan.trigger);
         if (!turned)
             to = fmin(to, fmax(turn, l->heap + 1));
-        mutator_ns += (to - l->heap) / rate;
+        ns = (to - l->heap) / rate;
+        mutator_ns += ns;
         l->heap = to;
-        hg__pacer_observe(p, (int64_t)(l->heap - from), (int64_t)mutator_ns, NULL);
+        pacer_limit_time(l, ns / load->demand, 0);
+        mem = pacer_limit_heap(l, l->heap, load->stack);
+        hg__pacer_observe(p, (int64_t)(l->heap - from), (int64_t)mutator_ns, &mem);
     }
     return mutator_ns / load->demand;
 }
@@ -159,10 +169,10 @@ static double spend(struct run *r, double ns, double ratio)
     return assist;
 }
 
-static void step(struct run *r, struct hg_pacer_assist a, double full_step_ns)
+static void step(struct pacer_loop *l, struct run *r, struct hg_pacer_assist a, double full_step_ns)
 {
     double speed = r->load->speed, left = (r->work - r->scanned) / speed; /* GC CPU time */
-    bool waits = r->heap >= (double)r->plan.hard;
+    bool waits = r->heap >= (double)r->plan.hard && !l->limit.on;
     double busy = fmin(r->load->demand, 1 - a.u);      /* shares of CPU time */
     double marking = waits ? 1 : 1 - busy, assist = 0; /* background and idle */
     double cpu = full_step_ns * PACER_PROCS * HG_PACER_U / a.u;
@@ -171,7 +181,7 @@ static void step(struct run *r, struct hg_pacer_assist a, double full_step_ns)
     if (waits)
         r->wait_ns += cpu * busy;
     else
-        assist = spend(r, cpu * busy, a.ratio);
+        assist = spend(r, cpu * busy, l->limit.on ? 0 : a.ratio);
     if (cpu * marking + assist > left) { /* work ran out meanwhile: the rest is the mutators' */
         allocate(r, cpu * marking + assist - left, 0);
         assist = fmax(left - cpu * marking, 0);
@@ -184,6 +194,8 @@ static void step(struct run *r, struct hg_pacer_assist a, double full_step_ns)
     r->mark_ns += cpu / PACER_PROCS;
     if (r->work - r->scanned < 1) /* byte: what is left is rounding */
         r->scanned = r->work;
+    pacer_limit_time(l, cpu, cpu * marking + assist);
+    pacer_limit_heap(l, r->heap, r->load->stack);
 }
 
 static void mark(struct pacer_loop *l, struct run *r)
@@ -194,7 +206,7 @@ static void mark(struct pacer_loop *l, struct run *r)
         struct hg_pacer_progress now = progress(r);
 
         wobble(r);
-        step(r, hg__pacer_revise(&l->pacer, &now, true), full_step_ns);
+        step(l, r, hg__pacer_revise(&l->pacer, &now, true), full_step_ns);
     }
 }
 
@@ -222,7 +234,9 @@ static void end(struct pacer_loop *l, const struct run *r)
         .procs = PACER_PROCS,
     };
 
-    hg__pacer_cycle_end(&l->pacer, &m, NULL);
+    struct hg_pacer_memory mem = pacer_limit_heap(l, r->heap, load->stack);
+
+    hg__pacer_cycle_end(&l->pacer, &m, &mem);
     l->heap = marked;
 }
 
@@ -244,6 +258,7 @@ struct pacer_cycle pacer_loop_cycle(struct pacer_loop *l, const struct pacer_loa
     r.work = r.live + load->stack;
     allocate(&r, QUIET_NS * PACER_PROCS * load->demand, 0);
     r.quiet_allocated = r.allocated;
+    pacer_limit_time(l, (QUIET_NS + ROUNDS_NS) * PACER_PROCS, 0);
     mark(l, &r);
     allocate(&r, ROUNDS_NS * PACER_PROCS * load->demand, 0);
     r.mark_ns += ROUNDS_NS;

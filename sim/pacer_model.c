@@ -223,11 +223,17 @@ const struct pacer_model *pacer_model_find(const char *name)
     for (int i = 0; i < pacer_model_count; i++)
         if (strcmp(pacer_models[i].name, name) == 0)
             return &pacer_models[i];
+    for (int i = 0; i < pacer_limit_model_count; i++)
+        if (strcmp(pacer_limit_models[i].name, name) == 0)
+            return &pacer_limit_models[i];
     return NULL;
 }
 
 void pacer_source_init(struct pacer_source *s, const struct pacer_model *m, uint64_t seed)
 {
-    *s = (struct pacer_source){.next = m->next, .rng = {seed}};
-    s->rng.state = sim_rng_next(&s->rng) ^ (uint64_t)(m - pacer_models) << 32;
+    int64_t limit = pacer_model_limit(m);
+    uint64_t at = (uint64_t)(limit > 0 ? 100 + (m - pacer_limit_models) : m - pacer_models);
+
+    *s = (struct pacer_source){.next = m->next, .rng = {seed}, .limit = (double)limit};
+    s->rng.state = sim_rng_next(&s->rng) ^ at << 32;
 }

@@ -7,6 +7,7 @@
 #include "sim/outfile.h"
 #include "sim/pacer.h"
 #include "sim/sim.h"
+#include "sim/size.h"
 #include <argp.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ enum {
     KEY_POLICY,
     KEY_DAMPING,
     KEY_GOGC,
+    KEY_LIMIT,
     KEY_SEED,
     KEY_SEEDS,
     KEY_CYCLES,
@@ -30,13 +32,18 @@ enum {
 
 static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "What is simulated:", 1},
-    {"model", KEY_MODEL, "LIST", 0, "Noise models, or all (all)", 1},
+    {"model", KEY_MODEL, "LIST", 0,
+     "Models: of noise, or all of these; with a memory limit: limit-below, limit-near, limit-leak "
+     "(all)",
+     1},
     {"policy", KEY_POLICY, "LIST", 0, "Policies (one of each kind, and max:2)", 1},
     {"damping", KEY_DAMPING, "LIST", 0,
      "Sets of dampers that are on within a cycle: all, none, some of deadband, credit and landing "
      "joined by +; each: all, all but one, none (all)",
      1},
     {"gogc", KEY_GOGC, "N", 0, "Heap growth in per cent between cycles (100)", 1},
+    {"limit", KEY_LIMIT, "SIZE", 0,
+     "Memory limit: 64MiB, 1.5GiB, ... (256MiB with the models limit-*, else none)", 1},
     {"cycles", KEY_CYCLES, "N", 0, "Cycles of a run (1000)", 1},
     {"seed", KEY_SEED, "N", 0, "Of the first run (42)", 1},
     {"seeds", KEY_SEEDS, "N", 0, "Runs of each kind, with seeds from N of --seed on (100)", 1},
@@ -58,6 +65,7 @@ static const char before[] =
     "  hedge-sim pacer --model uniform,idle --policy mean:2,max:5,adaptive\n"
     "  hedge-sim pacer --model uniform --policy mean:2,max:5 --damping each\n"
     "  hedge-sim pacer --gogc 300 --seeds 20 --json pacer.json\n"
+    "  hedge-sim pacer --model limit-below,limit-leak --policy max:5 --limit 1GiB\n"
     "  hedge-sim pacer --list\n\n"
     "Exit status: 0; 2: wrong usage; 3: a process or a file failed; 130: Ctrl-C (what was "
     "simulated until then is reported).";
@@ -99,9 +107,12 @@ static void each_of(struct argp_state *state, struct pacer_options *o, const cha
 static void add_model(struct argp_state *state, struct pacer_options *o, const char *name)
 {
     const struct pacer_model *m = pacer_model_find(name);
-    char names[256] = "";
+    char names[300] = "";
     for (int i = 0; m == NULL && i < pacer_model_count; i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s, ", pacer_models[i].name);
+    for (int i = 0; m == NULL && i < pacer_limit_model_count; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s, ",
+                 pacer_limit_models[i].name);
     if (m == NULL)
         argp_error(state, "--model: expected %sor all, not \"%s\"", names, name);
     for (int i = 0; i < o->models; i++)
@@ -233,6 +244,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_GOGC:
         o->gogc = (int)whole(state, "gogc", arg, 1, 100000);
         return 0;
+    case KEY_LIMIT:
+        o->limit = sim_size_option(state, "limit", arg);
+        return 0;
     case KEY_CYCLES:
         o->cycles = (int)whole(state, "cycles", arg, 1, 10000000);
         return 0;
@@ -277,8 +291,9 @@ struct hg_pacer_config pacer_config(const struct pacer_options *opt,
                                     const struct hg_pacer_study *study,
                                     const struct pacer_model *model)
 {
+    int64_t limit = opt->limit > 0 ? opt->limit : pacer_model_limit(model);
     return (struct hg_pacer_config){.gc_percent = opt->gogc,
-                                    .memory_limit = INT64_MAX,
+                                    .memory_limit = limit > 0 ? limit : INT64_MAX,
                                     .min_heap = model->min_heap,
                                     .policy = *policy,
                                     .study = *study};

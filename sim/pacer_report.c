@@ -86,6 +86,36 @@ static void report_model(FILE *out, const struct pacer_options *opt,
     }
 }
 
+/* ---- memory limit ---- */
+
+/* What the limit did, model by model; nothing where there is none. */
+static void report_limits(FILE *out, const struct pacer_options *opt,
+                          const struct pacer_summary *summary)
+{
+    int n = opt->models * opt->dampings * opt->policies;
+    bool headed = false;
+    for (int i = 0; i < n; i++) {
+        const struct pacer_estimate *f = summary[i].figure;
+        char text[32];
+        if (isnan(f[PACER_OVER_LIMIT].mean))
+            continue;
+        if (!headed) {
+            fprintf(out, "\n%-13s %-16s %7s %7s %7s %7s %7s %7s\n", "memory limit", "policy", "GC",
+                    "worst", "limiter", "waits", "peak", "passed");
+            fprintf(out, "%-13s %-16s %7s %7s %7s %7s %7s %7s\n", "model", "", "CPU %", "second",
+                    "on, %", "%", "/limit", "/100 c.");
+        }
+        headed = true;
+        fprintf(out, "%-13s %-16.16s", summary[i].model->name, summary[i].policy);
+        fprintf(out, " %7s", percent(f[PACER_GC_CPU_SHARE].mean, 1, text));
+        fprintf(out, " %7s", percent(f[PACER_GC_WORST].mean, 1, text));
+        fprintf(out, " %7s", percent(f[PACER_LIMITER_SHARE].mean, 1, text));
+        fprintf(out, " %7s", percent(f[PACER_WAIT_SHARE].mean, 1, text));
+        fprintf(out, " %7s", number(f[PACER_OVER_LIMIT].mean, 2, text));
+        fprintf(out, " %7s\n", number(f[PACER_LIMIT_PASSED].mean, 1, text));
+    }
+}
+
 /* ---- dampers ---- */
 
 /* Assist share and overshoot of every set of dampers, policy by policy. */
@@ -128,6 +158,7 @@ void pacer_report(FILE *out, const struct pacer_options *opt, const struct pacer
     print_header(out, opt, whole);
     for (int m = 0; m < opt->models; m++)
         report_model(out, opt, &summary[m * per_model]);
+    report_limits(out, opt, summary);
     if (opt->dampings > 1)
         report_dampings(out, opt, summary);
     print_legend(out);
@@ -138,6 +169,9 @@ void pacer_report_list(FILE *out)
     fprintf(out, "models\n");
     for (int i = 0; i < pacer_model_count; i++)
         fprintf(out, "  %-10s %s\n", pacer_models[i].name, pacer_models[i].help);
+    fprintf(out, "models with a memory limit\n");
+    for (int i = 0; i < pacer_limit_model_count; i++)
+        fprintf(out, "  %-12s %s\n", pacer_limit_models[i].name, pacer_limit_models[i].help);
     fprintf(out, "policies\n");
     for (int k = 0; k < HG_POLICY_KINDS; k++) {
         struct hg_policy_spec spec = hg__policy_standard((enum hg_policy_kind)k);

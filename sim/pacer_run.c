@@ -21,6 +21,10 @@ const struct pacer_figure_info pacer_figure_info[PACER_FIGURES] = {
     [PACER_GC_CPU_SHARE] = {"gc_cpu_share"},
     [PACER_WAIT_SHARE] = {"wait_share"},
     [PACER_RELEASE] = {"cycles_to_release"},
+    [PACER_GC_WORST] = {"gc_cpu_share_worst_second"},
+    [PACER_LIMITER_SHARE] = {"limiter_share"},
+    [PACER_OVER_LIMIT] = {"peak_over_limit"},
+    [PACER_LIMIT_PASSED] = {"limit_passed_per_100_cycles"},
     [PACER_EXTRA_CYCLES] = {"extra_cycles_per_gib"},
     [PACER_EXTRA_SHARE] = {"extra_cycles_share"},
     [PACER_EXTRA_HEAP] = {"extra_heap_share"},
@@ -71,15 +75,35 @@ static double p99(double *v, int n)
     return v[(int)ceil(0.99 * n) - 1];
 }
 
+/* limited: how long the limiter had been on before the first cycle that counts. */
+static void measure_limit(const struct pacer_loop *l, double limited, const struct totals *t,
+                          int cycles, double figure[PACER_MEASURED])
+{
+    const struct pacer_limit *m = &l->limit;
+
+    for (int f = PACER_GC_WORST; f <= PACER_LIMIT_PASSED; f++)
+        figure[f] = (double)NAN;
+    if (m->limit <= 0)
+        return;
+    figure[PACER_GC_WORST] = pacer_limit_worst_second(m);
+    figure[PACER_LIMITER_SHARE] =
+        ((double)l->pacer.limiter.limited_ns - limited) * PACER_PROCS / t->cpu_ns;
+    figure[PACER_OVER_LIMIT] = m->peak / m->limit;
+    figure[PACER_LIMIT_PASSED] = 100.0 * m->passed / cycles;
+}
+
 void pacer_run(const struct hg_pacer_config *c, struct pacer_source *source, int cycles,
                double figure[PACER_MEASURED])
 {
     double *over = sim_alloc((size_t)cycles, sizeof *over);
     struct totals t = {0};
     struct pacer_loop l;
+    double limited = 0;
 
     pacer_loop_init(&l, c);
     for (int i = -PACER_WARMUP; i < cycles; i++) {
+        if (i == 0)
+            limited = pacer_limit_forget(&l);
         struct pacer_load load;
         struct pacer_cycle done;
 
@@ -102,5 +126,6 @@ void pacer_run(const struct hg_pacer_config *c, struct pacer_source *source, int
     figure[PACER_GC_CPU_SHARE] = t.gc_ns / t.cpu_ns;
     figure[PACER_WAIT_SHARE] = t.wait_ns / (t.cpu_ns - t.gc_ns);
     figure[PACER_RELEASE] = t.falls > 0 ? (double)t.held / t.falls : (double)NAN;
+    measure_limit(&l, limited, &t, cycles, figure);
     free(over);
 }

@@ -39,7 +39,8 @@ typedef struct hg_options {
     void (*fatal)(void *user, const char *text);          /* last words before abort() */
     /* the memory limit is passed; may only set flags */
     void (*limit_passed)(void *user, int64_t bytes);
-    bool (*out_of_memory)(void *user, size_t wanted); /* true: try again; false: fatal */
+    /* on the task that allocates; true: collect and try again; false: fatal */
+    bool (*out_of_memory)(void *user, size_t wanted);
     uintptr_t spare[8];
 } hg_options;
 

@@ -93,7 +93,7 @@ struct hg_gc {
     struct hg_cycle now;
     int64_t scanned_roots;
     int64_t scannable_at_trigger;
-    int64_t limiter_wall, limiter_gc;
+    int64_t limiter_wall, limiter_gc, limiter_cpu; /* at its last window */
 
     /* History; PACER. */
     struct hg_cycle *cycles; /* ring of HG_CYCLES_KEPT */

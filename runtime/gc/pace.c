@@ -301,6 +301,16 @@ static void tell_limit(struct hg_gc *g)
         g->limit_passed(g->user, held);
 }
 
+/* CPU time that there was for tasks and collector in the last `wall` ns: what the process used, and
+ * what idle procs left; at most all of what the procs could have. On a machine that is busy with
+ * other things it is much less than that, and GC at half of all would be GC alone. */
+static int64_t available_cpu(const struct hg_gc *g, const struct hg_gc_sums *s, int64_t wall)
+{
+    int64_t idle = wall * (int64_t)hg_load_rlx(&g->sched->idle_count);
+    int64_t there = s->process_cpu - g->limiter_cpu + idle, most = wall * g->sched->nprocs;
+    return there < most ? there : most;
+}
+
 static void update_limiter(struct hg_gc *g, const struct hg_gc_sums *s, int64_t now)
 {
     if (now - g->limiter_wall < LIMITER_WINDOW)
@@ -308,10 +318,11 @@ static void update_limiter(struct hg_gc *g, const struct hg_gc_sums *s, int64_t 
     int64_t gc = s->background + s->idle + s->assist + s->scan;
     int64_t wall = g->limiter_wall == 0 ? LIMITER_WINDOW : now - g->limiter_wall;
     hg__lock(&g->pacer_lock);
-    bool on = hg__pacer_limiter_update(&g->pacer, wall * g->sched->nprocs, gc - g->limiter_gc);
+    bool on = hg__pacer_limiter_update(&g->pacer, available_cpu(g, s, wall), gc - g->limiter_gc);
     hg__unlock(&g->pacer_lock);
     g->limiter_wall = now;
     g->limiter_gc = gc;
+    g->limiter_cpu = s->process_cpu;
     hg_store_rlx(&g->limited, on && g->pacer.config.memory_limit != INT64_MAX);
     tell_limit(g);
     hg__pace_grew(g, 0); /* a cycle that the limiter held back may begin */

@@ -333,8 +333,10 @@ bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned tries, bool ma
     }
     if (may_fail)
         return false;
-    if (!absurd && g->out_of_memory != NULL && g->out_of_memory(g->user, size))
+    if (!absurd && g->out_of_memory != NULL && g->out_of_memory(g->user, size)) {
+        hg__gc_wait(g, hg__gc_request(g)); /* what the hook let go of is free after a cycle */
         return true;
+    }
     hg__fatal(
         "out of memory: %zu bytes wanted; heap %ld bytes in spans of %zu reserved; memory limit "
         "%ld%s",

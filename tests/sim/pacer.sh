@@ -37,7 +37,7 @@ refused() {
 }
 
 # Wrong usage names the value and what is possible.
-refused 'expected constant, low, .*within, or all, not "noise"' --model noise
+refused 'expected constant, low, .*within, .*or all, not "noise"' --model noise
 refused 'each model once, not low twice' --model low,low
 refused '"best": expected mean:N, pi, max:N' --policy best
 refused '"max:33": expected a whole number from 1 to 32' --policy mean:2,max:33

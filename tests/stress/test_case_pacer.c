@@ -260,6 +260,92 @@ Test(case_pacer, p09_hard_limit_gives_null)
     case_run(hard_limit_main, NULL, &o);
 }
 
+/* The hook lets go of everything: one call is enough for the allocation to go on, since what was
+ * let go of is collected before the hook is asked again. */
+static struct {
+    void **all;
+    uint32_t calls;
+} hoard;
+
+static bool let_go(void *user, size_t wanted)
+{
+    (void)user;
+    (void)wanted;
+    hoard.calls++;
+    MUST(hoard.all != NULL, "asked again before anything was collected");
+    hg_ref_store(&hoard.all, NULL);
+    return true;
+}
+
+static int hook_main(void *arg)
+{
+    size_t n = 2 * (size_t)limit_of_test() / 4096;
+    (void)arg;
+    MUST(hg_root_add(hg_current(), &hoard.all, 1, HG_REFS) == 0, "hg_root_add");
+    for (uint32_t round = 1; round <= 3; round++) {
+        hg_ref_store(&hoard.all, hg_alloc(n * sizeof *hoard.all, HG_REFS));
+        for (size_t i = 0; i < n && hoard.all != NULL; i++) {
+            void *p = hg_alloc(4096, HG_LEAF);
+            if (hoard.all != NULL)
+                hg_ref_store(&hoard.all[i], p);
+        }
+        MUST(hoard.calls == round, "%u calls in %u rounds", hoard.calls, round);
+    }
+    MUST(hg_root_remove(hg_current(), &hoard.all) == 0, "hg_root_remove");
+    return CASE_DONE;
+}
+
+Test(case_pacer, p09_out_of_memory_hook_lets_go)
+{
+    memset(&hoard, 0, sizeof hoard);
+    hg_options o = case_options(1);
+    o.memory_limit = limit_of_test();
+    o.hard_limit = true;
+    o.out_of_memory = let_go;
+    case_run(hook_main, NULL, &o);
+}
+
+/* Three procs for each CPU: the process gets at most a third of what its procs could use, so GC
+ * cannot come to half of that. It is held at half of what there is all the same. */
+static void churn(void *arg)
+{
+    hg_waitgroup *done = arg;
+    while (!stopping())
+        hg_keep_alive(hg_alloc(256, HG_REFS));
+    hg_waitgroup_done(done);
+}
+
+static int few_cpus_main(void *arg)
+{
+    hg_waitgroup done = {{0}};
+    (void)arg;
+    void **all = live_new((size_t)limit_of_test() / 5 * 6);
+    hg_stats st = case_stats();
+    hg_waitgroup_add(&done, st.procs);
+    for (int i = 0; i < st.procs; i++)
+        case_go(churn, &done);
+    for (int64_t until = hg_in(20 * CASE_SEC); st.limiter_ns == 0 && hg_now() < until;) {
+        hg_sleep(50 * CASE_MS);
+        st = case_stats();
+    }
+    int64_t gc = case_gc_cpu(&st), used = case_clock(CLOCK_PROCESS_CPUTIME_ID);
+    stop_and_wait(&done);
+    hg_keep_alive(all);
+    MUST(st.limiter_ns > 0, "GC took %ld of %ld ms of CPU time, and was never held back",
+         (long)(gc / CASE_MS), (long)(used / CASE_MS));
+    return CASE_DONE;
+}
+
+Test(case_pacer, p09_half_of_what_a_busy_machine_gives)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (cpus > 8)
+        cr_skip_test("more than 8 CPUs: GC may keep up without the limiter");
+    hg_options o = case_options(3 * (int)cpus);
+    o.memory_limit = limit_of_test();
+    case_run(few_cpus_main, NULL, &o);
+}
+
 /* ---- P10: limits as text ---- */
 
 static int run_tiny(void *arg)

@@ -1,0 +1,241 @@
+/* test_sim_limit.c: memory limits in virtual time, on fixed seeds, and live: that GC is held at
+ * half of CPU time with the limit below what is alive, the program goes on, the callback comes, and
+ * a hard limit refuses and recovers.
+ *
+ * Live bounds are on CPU time as the runtime counts it, so a busy machine does not fail them. Live
+ * runs take 5 s in all. */
+#include "sim/limit.h"
+#include "sim/pacer.h"
+#include "sim/size.h"
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define HALF     (15.0 / 32) /* what the limiter lets GC have, in the long run, */
+#define BURST_S  0.1         /* on top, per proc: the bucket, and a window */
+#define WINDOW_S 0.02
+
+static struct hg_pacer_config config(const struct pacer_model *m, int64_t limit)
+{
+    struct pacer_options opt = {.gogc = 100, .limit = limit};
+    struct hg_policy_spec spec = hg__policy_standard(HG_POLICY_MAX);
+    struct hg_pacer_study study = {0};
+    return pacer_config(&opt, &spec, &study, m);
+}
+
+static void run(const char *model, int64_t limit, uint64_t seed, int cycles,
+                double figure[PACER_MEASURED])
+{
+    const struct pacer_model *m = pacer_model_find(model);
+    struct pacer_source source;
+    cr_assert_not_null(m, "%s", model);
+    struct hg_pacer_config c = config(m, limit);
+    pacer_source_init(&source, m, seed);
+    if (limit > 0)
+        source.limit = (double)limit;
+    pacer_run(&c, &source, cycles, figure);
+}
+
+/* ---- sizes ---- */
+
+Test(sim_limit, sizes)
+{
+    static const struct {
+        const char *text;
+        int64_t bytes;
+    } rows[] = {
+        {"64MiB", 64 << 20},
+        {"1048576", 1 << 20},
+        {"1.5GiB", INT64_C(3) << 29},
+        {"1TiB", INT64_C(1) << 40},
+        {"2048KiB", 2 << 20},
+        {"1048576B", 1 << 20},
+        {"1MB", -1},
+        {"64", -1},
+        {"", -1},
+        {"MiB", -1},
+        {"-64MiB", -1},
+        {"1e9", -1},
+        {"0x40000000", -1},
+        {"64 MiB", -1},
+        {"1.2.3GiB", -1},
+        {"1025TiB", -1},
+        {"nan", -1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        cr_expect_eq(sim_size_parse(rows[i].text), rows[i].bytes, "\"%s\"", rows[i].text);
+    char text[32];
+    cr_expect_str_eq(sim_size_text(1.5 * 1073741824, text), "1.5 GiB");
+}
+
+/* ---- in virtual time ---- */
+
+Test(sim_limit, gc_is_held_at_half)
+{
+    static const int64_t limits[] = {INT64_C(16) << 20, INT64_C(256) << 20, INT64_C(4) << 30};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            double f[PACER_MEASURED];
+            run("limit-below", limits[i], seed, 400, f);
+            cr_expect_leq(f[PACER_GC_CPU_SHARE], 0.5, "%g", f[PACER_GC_CPU_SHARE]);
+            cr_expect_geq(f[PACER_GC_CPU_SHARE], 0.4, "the limiter is what holds it: %g",
+                          f[PACER_GC_CPU_SHARE]);
+            cr_expect_leq(f[PACER_GC_WORST], HALF + BURST_S + WINDOW_S, "%g", f[PACER_GC_WORST]);
+            if (limits[i] > 64 << 20) /* in a small heap the least distance of 1 MiB does much */
+                cr_expect_gt(f[PACER_LIMITER_SHARE], 0.3, "%g", f[PACER_LIMITER_SHARE]);
+            cr_expect_gt(f[PACER_OVER_LIMIT], 1.25, "what is alive is not given up");
+            cr_expect_eq(f[PACER_LIMIT_PASSED], 0, "it was passed before the run, once for all");
+        }
+}
+
+/* A sixteenth of the limit alive: the goal of GOGC is far below it. */
+Test(sim_limit, a_wide_limit_does_nothing)
+{
+    double without[PACER_MEASURED], with[PACER_MEASURED];
+    run("uniform", 0, 3, 300, without);
+    run("uniform", INT64_C(256) << 24, 3, 300, with);
+    for (int f = 0; f < PACER_GC_WORST; f++)
+        cr_expect(without[f] == with[f] || (isnan(without[f]) && isnan(with[f])), "%s: %g, %g",
+                  pacer_figure_info[f].key, without[f], with[f]);
+    cr_expect(isnan(without[PACER_OVER_LIMIT]) && isnan(without[PACER_LIMITER_SHARE]));
+    cr_expect_eq(with[PACER_LIMITER_SHARE], 0);
+    cr_expect_lt(with[PACER_OVER_LIMIT], 0.2);
+    cr_expect_eq(with[PACER_LIMIT_PASSED], 0);
+}
+
+/* A limit that what is alive fits into: more cycles instead of more memory. */
+Test(sim_limit, a_narrow_limit_is_kept)
+{
+    double without[PACER_MEASURED], with[PACER_MEASURED];
+    run("low", 0, 3, 300, without);
+    run("low", INT64_C(450) << 20, 3, 300, with);
+    cr_expect_leq(with[PACER_OVER_LIMIT], 1, "%g", with[PACER_OVER_LIMIT]);
+    cr_expect_eq(with[PACER_LIMITER_SHARE], 0);
+    cr_expect_gt(with[PACER_CYCLES_PER_GIB], 1.2 * without[PACER_CYCLES_PER_GIB]);
+}
+
+Test(sim_limit, a_leak_is_told_once_and_the_program_goes_on)
+{
+    const struct pacer_model *m = pacer_model_find("limit-leak");
+    struct hg_pacer_config c = config(m, 0);
+    struct pacer_source source;
+    struct pacer_loop l;
+    double late_cpu = 0, late_gc = 0;
+    bool was_below = false;
+    pacer_source_init(&source, m, 9);
+    pacer_loop_init(&l, &c);
+    for (int i = 0; i < 200; i++, source.cycle++) {
+        struct pacer_load load;
+        source.next(&source, &load);
+        struct pacer_cycle d = pacer_loop_cycle(&l, &load);
+        if (load.live < 0.6 * source.limit) {
+            cr_assert_eq(l.limit.passed, 0, "told at cycle %d", i);
+            was_below = true;
+        }
+        if (load.live > 1.2 * source.limit) {
+            cr_assert_eq(l.limit.passed, 1, "told %d times at cycle %d", l.limit.passed, i);
+            late_cpu += d.cpu_ns;
+            late_gc += d.gc_ns;
+        }
+    }
+    cr_expect(was_below);
+    cr_expect_gt(late_cpu, 5e9);
+    cr_expect_leq(late_gc, (HALF + 0.01) * late_cpu + 1e8 * PACER_PROCS, "%g of %g", late_gc,
+                  late_cpu);
+}
+
+static const struct limit_program program = {
+    .rate = 0.2, .speed = 1.5, .stack = 4096, .overhead = 1.5e6};
+
+static struct limit_options options(double seconds)
+{
+    struct limit_options o = {.limit = INT64_C(32) << 20, .procs = 2, .duration_s = seconds};
+    strcpy(o.policy, "max:5");
+    return o;
+}
+
+Test(sim_limit, predictions)
+{
+    struct limit_options o = options(10);
+    for (int k = 0; k < LIMIT_KINDS; k++) {
+        struct limit_result r;
+        for (int f = 0; f < LIMIT_FIGURES; f++)
+            r.figure[f] = (double)NAN;
+        limit_predict(&o, &limit_scenarios[k], &program, &r);
+        double gc = r.figure[LIMIT_PREDICTED_GC], progress = r.figure[LIMIT_PREDICTED_PROGRESS];
+        if (limit_scenarios[k].hard) {
+            cr_expect(isnan(gc) && isnan(progress), "a hard limit is not predicted");
+            continue;
+        }
+        cr_expect(gc > 0.3 && gc <= HALF + (BURST_S + WINDOW_S) / 10, "%s: %g",
+                  limit_scenarios[k].name, gc);
+        cr_expect(progress > 0.5 && progress < 1, "%s: %g", limit_scenarios[k].name, progress);
+    }
+    struct limit_program unknown = {.rate = 0.2, .speed = (double)NAN};
+    struct limit_result r = {.figure[LIMIT_PREDICTED_GC] = -1};
+    limit_predict(&o, &limit_scenarios[LIMIT_BELOW], &unknown, &r);
+    cr_expect_eq(r.figure[LIMIT_PREDICTED_GC], -1, "nothing is made up");
+}
+
+/* ---- live ---- */
+
+static struct limit_result live(enum limit_kind kind, bool limited, double seconds)
+{
+    struct limit_options o = options(seconds);
+    struct limit_result r = {0};
+    char why[200] = "";
+    enum limit_end end =
+        limit_child(&o, &limit_scenarios[kind], limited, NULL, NULL, &r, why, sizeof why);
+    cr_assert_eq(end, LIMIT_END_RESULT, "%s", why);
+    cr_assert(r.done);
+    return r;
+}
+
+/* The bucket holds BURST_S of each proc's time, which may be more of what a busy machine gives. */
+static void expect_half(const struct limit_result *r)
+{
+    const double *f = r->figure;
+    double burst = (BURST_S + WINDOW_S) / f[LIMIT_SECONDS];
+    cr_expect_leq(f[LIMIT_GC_SHARE], HALF + burst, "%g of all", f[LIMIT_GC_SHARE]);
+    cr_expect_leq(f[LIMIT_GC_USED], 0.05 + HALF + burst / f[LIMIT_CPU_USED], "%g of what was used",
+                  f[LIMIT_GC_USED]);
+}
+
+Test(sim_limit, live_below, .timeout = 120)
+{
+    struct limit_result off = live(LIMIT_BELOW, false, 0.5), on = live(LIMIT_BELOW, true, 1.2);
+    expect_half(&on);
+    cr_expect_eq(off.figure[LIMIT_PASSED], 0);
+    cr_expect_eq(off.figure[LIMIT_LIMITER_NS], 0);
+    cr_expect_eq(on.figure[LIMIT_PASSED], 1, "told %g times", on.figure[LIMIT_PASSED]);
+    cr_expect_gt(on.figure[LIMIT_CYCLES], 0);
+    cr_expect_gt(on.figure[LIMIT_PEAK_OVER], 1);
+    cr_expect_gt(on.figure[LIMIT_OPS_PER_CPU], 0.15 * off.figure[LIMIT_OPS_PER_CPU],
+                 "no progress: %g of %g", on.figure[LIMIT_OPS_PER_CPU],
+                 off.figure[LIMIT_OPS_PER_CPU]);
+    cr_expect(isnan(on.figure[LIMIT_OTHER_OPS]));
+}
+
+Test(sim_limit, live_leak, .timeout = 120)
+{
+    struct limit_result off = live(LIMIT_LEAK, false, 0.5), on = live(LIMIT_LEAK, true, 1.2);
+    expect_half(&on);
+    cr_expect_geq(on.figure[LIMIT_PASSED], 1);
+    cr_expect_gt(on.figure[LIMIT_PEAK_OVER], 1);
+    cr_expect_gt(on.figure[LIMIT_AFTER_OPS], 0.15 * off.figure[LIMIT_AFTER_OPS],
+                 "no progress past the limit: %g of %g", on.figure[LIMIT_AFTER_OPS],
+                 off.figure[LIMIT_AFTER_OPS]);
+}
+
+Test(sim_limit, live_hard, .timeout = 120)
+{
+    struct limit_result on = live(LIMIT_HARD, true, 1.5);
+    cr_expect_geq(on.figure[LIMIT_REFUSED], 1);
+    cr_expect_geq(on.figure[LIMIT_NO_MEMORY], 1);
+    cr_expect_eq(on.figure[LIMIT_LET_GO], on.figure[LIMIT_NO_MEMORY],
+                 "each call of the hook lets the cache go once, and that is enough: %g, %g",
+                 on.figure[LIMIT_LET_GO], on.figure[LIMIT_NO_MEMORY]);
+    cr_expect_gt(on.figure[LIMIT_AFTER_OPS], 0, "it goes on");
+    cr_expect_leq(on.figure[LIMIT_PEAK_OVER], 1.25, "%g", on.figure[LIMIT_PEAK_OVER]);
+    cr_expect_gt(on.figure[LIMIT_OTHER_OPS], 50, "the other runtime stood still: %g",
+                 on.figure[LIMIT_OTHER_OPS]);
+}
