@@ -14,13 +14,15 @@ static const char *const telling[] = {
     "p50",
     "p99",
     "p999",
+    "late_cycles_share",
     "assist_cycles_share",
     "assist_share",
+    "extra_cycles_share",
     "max_rss",
     "gc_cpu_share",
     "peak_heap",
     "overshoot_p99",
-    "extra_cycles_per_gib",
+    "heap_over_live",
     "peak_over_goal",
     "cycles_to_release",
     "cycles",
@@ -201,10 +203,11 @@ static int lookup(void *arg, const char *policy, const char *figure, double *out
     return 0;
 }
 
-/* What stands for a point's memory: the whole process where it is known, else the heap. */
+/* What stands for a point's memory: the whole process where it is known, else the heap, which pacer
+ * gives as a multiple of what lives. */
 static size_t memory_figure(const struct sim_joined *j)
 {
-    static const char *const name[] = {"max_rss", "peak_memory", "peak_heap", "peak_over_goal"};
+    static const char *const name[] = {"max_rss", "peak_memory", "peak_heap", "heap_over_live"};
     size_t f = j->figures;
     for (size_t i = 0; i < sizeof name / sizeof *name && f == j->figures; i++)
         f = sim_joined_figure(j, name[i]);
@@ -218,6 +221,20 @@ static bool is_floor(const struct sim_joined *j, const struct sim_row *group)
         if (strcmp(j->label[i], "policy") == 0)
             return strcmp(group->label[i], "off") == 0;
     return false;
+}
+
+/* Behind a line that has `column` columns already. */
+static void print_labels(FILE *out, const struct sim_joined *j, const struct sim_row *row,
+                         size_t column)
+{
+    for (size_t i = 0; i < j->labels; i++) {
+        const char *end = i + 1 < j->labels ? "," : "";
+        size_t n = strlen(j->label[i]) + strlen(row->label[i]) + strlen(end) + 2;
+        bool fits = column + n <= WIDTH;
+        fprintf(out, "%s%s %s%s", fits ? " " : "\n  ", j->label[i], row->label[i], end);
+        column = fits ? column + n : n + 1;
+    }
+    fputc('\n', out);
 }
 
 int sim_joined_want(FILE *out, const struct sim_joined *j, const char *expression)
@@ -250,11 +267,10 @@ int sim_joined_want(FILE *out, const struct sim_joined *j, const char *expressio
         fprintf(out, ".\n");
         return 1;
     }
-    fprintf(out, ";\nwith the least memory (%s %s %s) at", j->figure[memory],
-            sim_joined_text(best->figure[memory], j->unit[memory], buffer),
-            unit_text(j->unit[memory]));
-    for (size_t i = 0; i < j->labels; i++)
-        fprintf(out, "%s %s %s", i > 0 ? "," : "", j->label[i], best->label[i]);
-    fputc('\n', out);
+    const char *unit = unit_text(j->unit[memory]);
+    int column = fprintf(out, ";\nwith the least memory (%s %s%s%s) at", j->figure[memory],
+                         sim_joined_text(best->figure[memory], j->unit[memory], buffer),
+                         unit[0] != 0 ? " " : "", unit);
+    print_labels(out, j, best, column > 2 ? (size_t)column - 2 : 0);
     return 0;
 }

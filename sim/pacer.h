@@ -16,6 +16,7 @@
 #define HG_SIM_PACER_H
 #include "pacer/pacer.h"
 #include "sim/rng.h"
+#include "sim/sweep.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -137,6 +138,7 @@ struct pacer_options {
     int seeds, cycles, gogc, jobs;
     bool list;
     const char *json, *csv;
+    struct sim_sweep sweep; /* asked for: this is not one comparison but many */
 };
 
 /* Parses the command line, or prints what is wrong and ends the process with status 2. */

@@ -218,32 +218,58 @@ static struct pacer_summary *summarise(const struct lab *lab)
     return all;
 }
 
+/* Points run at once, so each has one process; --jobs says how many points. Jobs that are printed
+ * for other machines keep the --jobs they were given. */
+static int sweep(struct pacer_options *opt, int argc, char **argv)
+{
+    int words = argc, status;
+    char **word = sim_alloc((size_t)argc + 3, sizeof *word);
+    memcpy(word, argv, (size_t)argc * sizeof *word);
+    if (!opt->sweep.emit_jobs) {
+        word[words++] = (char *)(uintptr_t) "--jobs";
+        word[words++] = (char *)(uintptr_t) "1";
+    }
+    status = sim_sweep_run(&opt->sweep, words, word, opt->jobs);
+    free(word);
+    sim_sweep_free(&opt->sweep);
+    return status;
+}
+
+static int compare(struct lab *lab)
+{
+    int signal = 0;
+    if (lab->opt.jobs == 0) {
+        struct sim_machine machine;
+        sim_machine_read(&machine);
+        lab->opt.jobs = machine.cpus > 0 ? machine.cpus : 1;
+    }
+    set_policies(lab);
+    if (!open_table(lab))
+        return SIM_FAILED;
+    sim_interrupts_catch();
+    make_runs(lab);
+    struct pacer_summary *summary = summarise(lab);
+    pacer_report(stdout, &lab->opt, summary);
+    fflush(stdout);
+    lab->failed |= pacer_files_write(&lab->opt, summary) > 0;
+    free(summary);
+    munmap(lab->shared, lab->bytes);
+    if (sim_interrupts(&signal) > 0)
+        return SIM_SIGNAL + signal;
+    return lab->failed ? SIM_FAILED : SIM_OK;
+}
+
 int sim_pacer(int argc, char **argv)
 {
     struct lab lab = {.failed = false};
-    int signal = 0;
     pacer_options_parse(&lab.opt, argc, argv);
-    if (lab.opt.list) {
+    if (sim_sweep_asked(&lab.opt.sweep))
+        return sweep(&lab.opt, argc, argv);
+    int status = SIM_OK;
+    if (lab.opt.list)
         pacer_report_list(stdout);
-        return SIM_OK;
-    }
-    if (lab.opt.jobs == 0) {
-        struct sim_machine machine;
-        sim_machine_read(&machine);
-        lab.opt.jobs = machine.cpus > 0 ? machine.cpus : 1;
-    }
-    set_policies(&lab);
-    if (!open_table(&lab))
-        return SIM_FAILED;
-    sim_interrupts_catch();
-    make_runs(&lab);
-    struct pacer_summary *summary = summarise(&lab);
-    pacer_report(stdout, &lab.opt, summary);
-    lab.failed |= pacer_files_write(&lab.opt, summary) > 0;
-    free(summary);
-    munmap(lab.shared, lab.bytes);
-    fflush(stdout);
-    if (sim_interrupts(&signal) > 0)
-        return SIM_SIGNAL + signal;
-    return lab.failed ? SIM_FAILED : SIM_OK;
+    else
+        status = compare(&lab);
+    sim_sweep_free(&lab.opt.sweep);
+    return status;
 }

@@ -58,8 +58,9 @@ static const char before[] =
     "  hedge-sim pacer --model uniform,idle --policy mean:2,max:5,adaptive\n"
     "  hedge-sim pacer --model uniform --policy mean:2,max:5 --damping each\n"
     "  hedge-sim pacer --gogc 300 --seeds 20 --json pacer.json\n"
+    "  hedge-sim pacer --sweep gogc=50:400:50 --model uniform --policy mean:2,max:5,adaptive\n"
     "  hedge-sim pacer --list\n\n"
-    "Exit status: 0; 2: wrong usage; 3: a process or a file failed; 130: Ctrl-C (what was "
+    "Exit status: 0; 1: no point meets --want; 2: wrong usage; 3: a process or a file failed; 130: Ctrl-C (what was "
     "simulated until then is reported).";
 
 /* ---- values ---- */
@@ -220,6 +221,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct pacer_options *o = state->input;
     switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->sweep;
+        return 0;
     case KEY_MODEL:
         parse_models(state, o, arg);
         return 0;
@@ -247,12 +251,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_JSON:
         o->json = file_name(state, "json", arg);
+        sim_sweep_output(&o->sweep, state, "json", arg);
         return 0;
     case KEY_CSV:
         o->csv = file_name(state, "csv", arg);
+        sim_sweep_output(&o->sweep, state, "csv", arg);
         return 0;
     case KEY_LIST:
         o->list = true;
+        sim_sweep_refuse(&o->sweep, "list");
         return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "expected options only, not \"%s\"", arg);
@@ -267,7 +274,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 void pacer_options_parse(struct pacer_options *opt, int argc, char **argv)
 {
-    static const struct argp argp = {options, parse_option, NULL, before, NULL, NULL, NULL};
+    static const struct argp_child children[] = {{&sim_sweep_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {options, parse_option, NULL, before, children, NULL, NULL};
     *opt = (struct pacer_options){.seed = 42, .seeds = 100, .cycles = 1000, .gogc = 100};
     argp_parse(&argp, argc, argv, 0, NULL, opt);
 }

@@ -115,6 +115,30 @@ expect 2 kv --want 'p99<=5ms'
 has err 'want: expected with a sweep'
 [ -z "$(ls "$TMPDIR")" ] || fault "left over: $(ls "$TMPDIR")"
 
+# pacer's points run at once, with one process each; their jobs, merged, are the same table.
+few="--model uniform --policy mean:2,max:5 --seeds 6 --cycles 60"
+# shellcheck disable=SC2086
+expect 0 pacer $few --sweep gogc=50:150:50 --json p.json --csv p.csv --want 'late_cycles_share<0.3'
+has out '6 runs of 3 results'
+has out '^150  *max:5 '
+has out 'holds at 3 of 6'
+has out 'heap_over_live [0-9.]*) at gogc 50, policy max:5'
+[ "$(wc -l <p.csv)" = 7 ] || fault "p.csv: $(wc -l <p.csv) lines, expected 7"
+mv out swept
+# shellcheck disable=SC2086
+"$sim" pacer $few --jobs 2 --sweep gogc=50:150:50 --json p.json --emit-jobs >jobs.txt ||
+    fault "pacer --emit-jobs: status $?"
+has jobs.txt '--jobs 2 --gogc 100 --json p-0002.json$'
+sh -e ./jobs.txt >/dev/null || fault "a job of pacer failed"
+expect 0 merge p-0001.json p-0002.json p-0003.json --want 'late_cycles_share<0.3'
+cmp -s swept out || fault "merged jobs of pacer differ from the sweep: $(diff swept out)"
+# shellcheck disable=SC2086
+expect 1 pacer $few --sweep gogc=100 --want 'late_cycles_share<0'
+expect 2 pacer --sweep gogc=50,100 --list
+has err 'list: expected without a sweep'
+expect 2 pacer --sweep model=uniform,noise
+has err 'expected values that --model takes, not "noise"'
+
 # ---- jobs and merge ----
 # shellcheck disable=SC2086
 "$sim" kv $small --policy max:5 --seed 7 --sweep gogc=50:150:100 --emit-jobs --json "a job.json" \
