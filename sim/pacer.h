@@ -3,6 +3,7 @@
  *   pacer_options.c  command line
  *   pacer_lab.c      the command: all runs, spread over processes
  *   pacer_model.c    noise models: what the load of each cycle is
+ *   pacer_trace.c    model replay: the loads of a recorded trace
  *   pacer_loop.c     the closed loop: one cycle of a program in virtual time, with the real pacer
  *   pacer_run.c      one run: thousands of cycles of one policy under one model, and its figures
  *   pacer_summary.c  from runs to means, intervals, and differences paired by seed
@@ -31,6 +32,7 @@ struct pacer_load {
     double change_at;               /* where it changes: share of the way from live to goal */
     double rate, speed;             /* while marking: allocation and marking */
     double live, stack;             /* bytes that are reachable, if the heap has so many; stacks */
+    double scan;                    /* share of what is live that is scanned, 0..1 */
     double demand;                  /* share of CPU time that the mutators want, 0..1 */
     double wobble;                  /* noise within the cycle: deviation of the rate's logarithm */
     uint64_t wobble_seed;
@@ -42,7 +44,7 @@ struct pacer_load {
  * such as a recorded trace. */
 struct pacer_source {
     void (*next)(struct pacer_source *s, struct pacer_load *out);
-    const void *data; /* a trace's */
+    const void *data; /* model replay: its struct pacer_trace */
     struct sim_rng rng;
     int64_t cycle; /* loads given so far */
     double state;  /* of the model */
@@ -56,9 +58,25 @@ struct pacer_model {
 };
 extern const struct pacer_model pacer_models[];
 extern const int pacer_model_count;
+extern const struct pacer_model pacer_model_replay; /* not among these: it needs a trace */
 /* NULL: there is none of this name. */
 const struct pacer_model *pacer_model_find(const char *name);
+/* m: one of pacer_models. */
 void pacer_source_init(struct pacer_source *s, const struct pacer_model *m, uint64_t seed);
+
+/* A recorded process as loads, one after the other (pacer_trace.c). */
+struct pacer_trace {
+    char *process; /* its name in the trace */
+    struct pacer_load *load;
+    size_t cycles, recorded; /* that are loads; that the trace has */
+};
+/* pid: a process as `replay --pid` names it, NULL: the only one. 0, or -1: `why` says what was
+ * expected. */
+int pacer_trace_read(struct pacer_trace *t, const char *path, const char *pid, char *why,
+                     size_t room);
+void pacer_trace_free(struct pacer_trace *t);
+/* The trace again and again, from a cycle on that the seed gives. */
+void pacer_trace_source(struct pacer_source *s, const struct pacer_trace *t, uint64_t seed);
 
 /* ---- the closed loop (pacer_loop.c) ---- */
 
@@ -67,7 +85,7 @@ void pacer_source_init(struct pacer_source *s, const struct pacer_model *m, uint
 /* What one cycle came to. */
 struct pacer_cycle {
     struct hg_pacer_plan plan; /* that it began with */
-    double heap_at_end, live;  /* live: what was found live and scanned, stacks included */
+    double heap_at_end, live;  /* live: what was found live, stacks included */
     double allocated;          /* from the end of the last cycle to the end of this one */
     double assist_ns, gc_ns, wait_ns;
     double cpu_ns; /* procs x wall time, the calm included */
@@ -137,12 +155,15 @@ struct pacer_options {
     uint64_t seed;
     int seeds, cycles, gogc, jobs;
     bool list;
+    const char *trace_file, *pid; /* model replay's; NULL: not given */
+    struct pacer_trace trace;
     const char *json, *csv;
     struct sim_sweep sweep; /* asked for: this is not one comparison but many */
 };
 
 /* Parses the command line, or prints what is wrong and ends the process with status 2. */
 void pacer_options_parse(struct pacer_options *opt, int argc, char **argv);
+void pacer_options_free(struct pacer_options *opt);
 /* The pacer's configuration for one policy and set of dampers. */
 struct hg_pacer_config pacer_config(const struct pacer_options *opt,
                                     const struct hg_policy_spec *policy,

@@ -103,7 +103,11 @@ static void make_run(const struct lab *lab, int64_t run)
     struct hg_pacer_config c = pacer_config(&lab->opt, &lab->policy[at.policy].spec,
                                             &lab->opt.damping[at.damping].study, model);
     struct pacer_source source;
-    pacer_source_init(&source, model, lab->opt.seed + (uint64_t)at.seed);
+    uint64_t seed = lab->opt.seed + (uint64_t)at.seed;
+    if (model == &pacer_model_replay)
+        pacer_trace_source(&source, &lab->opt.trace, seed);
+    else
+        pacer_source_init(&source, model, seed);
     pacer_run(&c, &source, lab->opt.cycles, lab->shared->row[run]);
 }
 
@@ -231,7 +235,6 @@ static int sweep(struct pacer_options *opt, int argc, char **argv)
     }
     status = sim_sweep_run(&opt->sweep, words, word, opt->jobs);
     free(word);
-    sim_sweep_free(&opt->sweep);
     return status;
 }
 
@@ -262,14 +265,14 @@ static int compare(struct lab *lab)
 int sim_pacer(int argc, char **argv)
 {
     struct lab lab = {.failed = false};
+    int status = SIM_OK;
     pacer_options_parse(&lab.opt, argc, argv);
     if (sim_sweep_asked(&lab.opt.sweep))
-        return sweep(&lab.opt, argc, argv);
-    int status = SIM_OK;
-    if (lab.opt.list)
+        status = sweep(&lab.opt, argc, argv);
+    else if (lab.opt.list)
         pacer_report_list(stdout);
     else
         status = compare(&lab);
-    sim_sweep_free(&lab.opt.sweep);
+    pacer_options_free(&lab.opt);
     return status;
 }

@@ -5,6 +5,7 @@
 #include "sim/stats.h"
 #include "sim/text.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* v with so many decimals, or "-"; never "-0.0". */
@@ -45,7 +46,8 @@ static void print_row(FILE *out, const char *name, const struct pacer_estimate *
     fprintf(out, "%6s", percent(f[PACER_LATE_SHARE].mean, 1, text));
     fprintf(out, "%6s", percent(f[PACER_ASSIST_CYCLES].mean, 1, text));
     print_padded(out, percent_pm(&f[PACER_ASSIST_SHARE], text), 12);
-    fprintf(out, "%5s", percent(f[PACER_OVERSHOOT_P99].mean, 1, text));
+    double over = f[PACER_OVERSHOOT_P99].mean;
+    fprintf(out, "%5s", percent(over, over < 0.9995 ? 1 : 0, text));
     fprintf(out, "%6s", number(f[PACER_PEAK_OVER_GOAL].mean, 2, text));
     print_padded(out, percent_pm(&f[PACER_EXTRA_SHARE], text), 12);
     fprintf(out, "%6s", percent(f[PACER_EXTRA_HEAP].mean, 1, text));
@@ -75,10 +77,37 @@ static void print_header(FILE *out, const struct pacer_options *opt, int seeds)
         fprintf(out, "dampers on: %s\n", opt->damping[0].name);
 }
 
+/* What was played, and how often: a short trace says little, however long it is repeated. */
+static void report_trace(FILE *out, const struct pacer_options *opt)
+{
+    char *line = NULL;
+    size_t length;
+    const struct pacer_trace *t = &opt->trace;
+    double times = (double)(opt->cycles + PACER_WARMUP) / (double)t->cycles;
+    FILE *text = open_memstream(&line, &length);
+    if (text == NULL)
+        return;
+    fprintf(text,
+            "%.200s, process %s: %zu of its %zu cycles have a ratio, scan work and a live heap. ",
+            opt->trace_file, t->process, t->cycles, t->recorded);
+    if (times > 1)
+        fprintf(text, "A run plays them %.3g times over. ", times);
+    fprintf(text, "Each seed begins at another cycle");
+    if ((size_t)opt->seeds > t->cycles)
+        fprintf(text, ", as far as there are cycles (runs repeat from the %zuth seed on)",
+                t->cycles + 1);
+    fprintf(text, "; the intervals are over these beginnings alone.");
+    fclose(text);
+    text_wrap(out, 0, line);
+    free(line);
+}
+
 static void report_model(FILE *out, const struct pacer_options *opt,
                          const struct pacer_summary *summary)
 {
     fprintf(out, "\n%s: %s\n", summary->model->name, summary->model->help);
+    if (summary->model == &pacer_model_replay)
+        report_trace(out, opt);
     for (int d = 0; d < opt->dampings; d++) {
         print_heading(out, opt->dampings > 1 ? opt->damping[d].name : "policy");
         for (int i = 0; i < opt->policies; i++, summary++)
@@ -138,6 +167,8 @@ void pacer_report_list(FILE *out)
     fprintf(out, "models\n");
     for (int i = 0; i < pacer_model_count; i++)
         fprintf(out, "  %-10s %s\n", pacer_models[i].name, pacer_models[i].help);
+    fprintf(out, "  %-10s %s (--trace; not part of all)\n", pacer_model_replay.name,
+            pacer_model_replay.help);
     fprintf(out, "policies\n");
     for (int k = 0; k < HG_POLICY_KINDS; k++) {
         struct hg_policy_spec spec = hg__policy_standard((enum hg_policy_kind)k);
