@@ -9,6 +9,7 @@
  *   pacer_summary.c  from runs to means, intervals, and differences paired by seed
  *   pacer_report.c   what is printed
  *   pacer_files.c    JSON and CSV
+ *   pacer_html.c     the page
  *
  * A run is a pure function of (policy, dampers, model, seed, cycles, GOGC): same input, same bytes.
  * The load that a model gives is a function of (model, seed) alone, so all policies meet the same.
@@ -157,7 +158,7 @@ struct pacer_options {
     bool list;
     const char *trace_file, *pid; /* model replay's; NULL: not given */
     struct pacer_trace trace;
-    const char *json, *csv;
+    const char *json, *csv, *report;
     struct sim_sweep sweep; /* asked for: this is not one comparison but many */
 };
 
@@ -192,7 +193,20 @@ void pacer_summarise(struct pacer_summary *out, const double *const *run, const 
 /* summary: models x dampings x policies, in that order of nesting. */
 void pacer_report(FILE *out, const struct pacer_options *opt, const struct pacer_summary *summary);
 void pacer_report_list(FILE *out);
+/* Seeds of which all runs were made. */
+int pacer_whole_seeds(const struct pacer_options *opt, const struct pacer_summary *summary);
+/* What model replay played, and how often: a short trace says little, however long it is repeated.
+ * For the caller to free; NULL: no memory. */
+char *pacer_trace_text(const struct pacer_options *opt);
+/* v with so many decimals, or "-"; never "-0.0". buffer: 32 bytes; that, or a constant, is
+ * returned. pm: mean and half of the interval, "1.23 ±0.05". */
+const char *pacer_number(double v, int decimals, char *buffer);
+const char *pacer_percent(double v, int decimals, char *buffer);
+const char *pacer_percent_pm(const struct pacer_estimate *e, char *buffer);
 /* Writes --json and --csv; returns how many files failed, each of which was told on stderr. */
 int pacer_files_write(const struct pacer_options *opt, const struct pacer_summary *summary);
+/* Writes --report. 0, or -1: `why` says what went wrong. */
+int pacer_html_write(const struct pacer_options *opt, const struct pacer_summary *summary,
+                     char *why, size_t room);
 
 #endif

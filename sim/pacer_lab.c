@@ -238,6 +238,18 @@ static int sweep(struct pacer_options *opt, int argc, char **argv)
     return status;
 }
 
+/* Returns how many files failed, each of which was told on stderr. */
+static int write_files(const struct pacer_options *opt, const struct pacer_summary *summary)
+{
+    char why[400];
+    int failed = pacer_files_write(opt, summary);
+    if (opt->report != NULL && pacer_html_write(opt, summary, why, sizeof why) != 0) {
+        fprintf(stderr, "hedge-sim pacer: --report: cannot write \"%s\": %s\n", opt->report, why);
+        failed++;
+    }
+    return failed;
+}
+
 static int compare(struct lab *lab)
 {
     int signal = 0;
@@ -254,7 +266,7 @@ static int compare(struct lab *lab)
     struct pacer_summary *summary = summarise(lab);
     pacer_report(stdout, &lab->opt, summary);
     fflush(stdout);
-    lab->failed |= pacer_files_write(&lab->opt, summary) > 0;
+    lab->failed |= write_files(&lab->opt, summary) > 0;
     free(summary);
     munmap(lab->shared, lab->bytes);
     if (sim_interrupts(&signal) > 0)

@@ -6,6 +6,7 @@
 #include "sim/memory.h"
 #include "sim/outfile.h"
 #include "sim/pacer.h"
+#include "sim/report.h"
 #include "sim/sim.h"
 #include <argp.h>
 #include <errno.h>
@@ -25,6 +26,7 @@ enum {
     KEY_JOBS,
     KEY_JSON,
     KEY_CSV,
+    KEY_REPORT,
     KEY_LIST
 };
 
@@ -50,6 +52,7 @@ static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "Files (each appears whole, by rename):", 2},
     {"json", KEY_JSON, "FILE", 0, "All figures with their intervals", 2},
     {"csv", KEY_CSV, "FILE", 0, "The same, one line per model, dampers and policy", 2},
+    {"report", KEY_REPORT, "FILE.html", 0, "One page with plots (needs gnuplot)", 2},
     {0}};
 
 static const char before[] =
@@ -62,7 +65,7 @@ static const char before[] =
     "  hedge-sim pacer\n"
     "  hedge-sim pacer --model uniform,idle --policy mean:2,max:5,adaptive\n"
     "  hedge-sim pacer --model uniform --policy mean:2,max:5 --damping each\n"
-    "  hedge-sim pacer --gogc 300 --seeds 20 --json pacer.json\n"
+    "  hedge-sim pacer --gogc 300 --seeds 20 --json pacer.json --report pacer.html\n"
     "  hedge-sim pacer --sweep gogc=50:400:50 --model uniform --policy mean:2,max:5,adaptive\n"
     "  hedge-sim pacer --model replay --trace service.log --gogc 200\n"
     "  hedge-sim pacer --list\n\n"
@@ -90,6 +93,14 @@ static const char *file_name(struct argp_state *state, const char *option, const
         argp_error(state, "--%s: expected a file that can be written, not \"%s\": %s", option, path,
                    strerror(-err));
     return path;
+}
+
+static const char *report_name(struct argp_state *state, const char *path)
+{
+    char why[200];
+    if (sim_report_possible(why, sizeof why) != 0)
+        argp_error(state, "--report: %s", why);
+    return file_name(state, "report", path);
 }
 
 /* Calls add for each part of a list. */
@@ -293,6 +304,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_CSV:
         o->csv = file_name(state, "csv", arg);
         sim_sweep_output(&o->sweep, state, "csv", arg);
+        return 0;
+    case KEY_REPORT:
+        o->report = report_name(state, arg);
+        sim_sweep_output(&o->sweep, state, "report", arg);
         return 0;
     case KEY_LIST:
         o->list = true;
