@@ -7,7 +7,7 @@
 
 #define WIDTH 79
 #define CELL  13
-#define LABEL 20 /* the longest label that is printed whole */
+#define LABEL 20 /* the longest label that is printed whole; of others, such as paths, the end */
 
 /* The figures of kv, scale and pacer that answer most questions; others are in JSON and CSV. */
 static const char *const telling[] = {
@@ -92,6 +92,15 @@ static int width_of(const struct sim_joined *j, size_t label)
     return (int)(widest < LABEL ? widest : LABEL);
 }
 
+static void print_label(FILE *out, const struct sim_joined *j, size_t label, const char *text)
+{
+    size_t n = strlen(text);
+    if (n > LABEL)
+        fprintf(out, "..%s ", text + n - (LABEL - 2));
+    else
+        fprintf(out, "%-*s ", width_of(j, label), text);
+}
+
 /* Where a name that is too wide for its column is broken in two: at an underscore if one lies well,
  * else where the column ends. */
 static size_t break_of(const char *name)
@@ -125,7 +134,7 @@ static void print_head(FILE *out, const struct sim_joined *j, const size_t *show
     for (; line < 3; line++) {
         for (size_t i = 0; i < j->labels; i++)
             if (!is_same(j, i))
-                fprintf(out, "%-*.*s ", width_of(j, i), LABEL, line == 1 ? j->label[i] : "");
+                print_label(out, j, i, line == 1 ? j->label[i] : "");
         for (size_t k = 0; k < n; k++)
             print_name(out, j->figure[show[k]], j->unit[show[k]], line);
         fputc('\n', out);
@@ -156,7 +165,7 @@ void sim_joined_print(FILE *out, const struct sim_joined *j)
         const struct sim_row *row = &j->group[g];
         for (size_t i = 0; i < j->labels; i++)
             if (!is_same(j, i))
-                fprintf(out, "%-*.*s ", width_of(j, i), LABEL, row->label[i]);
+                print_label(out, j, i, row->label[i]);
         for (size_t k = 0; k < n; k++)
             fprintf(out, " %*s", CELL - 1,
                     sim_joined_text(row->figure[show[k]], j->unit[show[k]], buffer));

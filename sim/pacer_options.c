@@ -225,24 +225,26 @@ static void parse_dampings(struct argp_state *state, struct pacer_options *o, co
 
 /* ---- traces ---- */
 
-/* A trace and the model that plays it belong together. */
+/* A trace and the model that plays it belong together. In a sweep either may be what is swept, so
+ * there each point looks for itself, before it simulates. */
 static void finish_trace(struct argp_state *state, struct pacer_options *o)
 {
     char why[400];
     bool wanted = false;
     for (int i = 0; i < o->models; i++)
         wanted |= o->model[i] == &pacer_model_replay;
+    if (sim_sweep_asked(&o->sweep)) {
+        if (o->trace_file != NULL && strcmp(o->trace_file, "-") == 0)
+            argp_error(state, "--trace: expected a file's name with a sweep, not standard input: "
+                              "each point reads it");
+        return;
+    }
     if (wanted && o->trace_file == NULL)
         argp_error(state, "--model: expected --trace FILE with replay, a recorded trace to play");
     if (!wanted && (o->trace_file != NULL || o->pid != NULL))
         argp_error(state, "--%s: expected with --model replay, which plays a recorded trace",
                    o->trace_file != NULL ? "trace" : "pid");
-    if (!wanted)
-        return;
-    if (sim_sweep_asked(&o->sweep) && strcmp(o->trace_file, "-") == 0)
-        argp_error(state, "--trace: expected a file's name with a sweep, not standard input: each "
-                          "point reads it");
-    if (pacer_trace_read(&o->trace, o->trace_file, o->pid, why, sizeof why) != 0)
+    if (wanted && pacer_trace_read(&o->trace, o->trace_file, o->pid, why, sizeof why) != 0)
         argp_error(state, "--trace: %s", why);
 }
 

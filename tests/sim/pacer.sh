@@ -111,6 +111,13 @@ refused '--pid: expected with --model replay' --pid 812 --model low
 refused 'none.log: cannot be opened' --model replay --trace none.log
 refused 'GODEBUG=gctrace=1,gcpacertrace=1' --model replay --trace "$data/gctrace-only.log"
 refused '--pid NAME: expected one of: api' --model replay --trace "$data/journald.log"
+# shellcheck disable=SC2086
+expect 0 --model replay --sweep "trace=$data/hedge.log,$data/go1.19.log" $few
+has out '4 runs of 2 results'
+has out 'hedge.log  *max:5 '
+has out 'go1.19.log  *max:5 '
+has out 'model replay everywhere'
+refused 'nowhere.log: cannot be opened' --model replay --sweep trace=nowhere.log
 refused 'with a sweep, not standard input' --model replay --trace - --sweep gogc=50,100
 
 # The effect of dampers.
