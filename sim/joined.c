@@ -15,7 +15,8 @@
 /* Numbers that count runs and measure nothing. */
 static bool counts_runs(const char *name)
 {
-    return strcmp(name, "repetition") == 0 || strcmp(name, "seed") == 0;
+    return strcmp(name, "repetition") == 0 || strcmp(name, "seed") == 0 ||
+           strcmp(name, "seeds") == 0;
 }
 
 void sim_joined_init(struct sim_joined *j) { memset(j, 0, sizeof *j); }

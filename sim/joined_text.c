@@ -7,20 +7,22 @@
 
 #define WIDTH 79
 #define CELL  13
-#define LABEL 20 /* the longest label that is printed whole */
+#define LABEL 20 /* the longest label that is printed whole; of others, such as paths, the end */
 
 /* The figures of kv, scale and pacer that answer most questions; others are in JSON and CSV. */
 static const char *const telling[] = {
     "p50",
     "p99",
     "p999",
+    "late_cycles_share",
     "assist_cycles_share",
     "assist_share",
+    "extra_cycles_share",
     "max_rss",
     "gc_cpu_share",
     "peak_heap",
     "overshoot_p99",
-    "extra_cycles_per_gib",
+    "heap_over_live",
     "peak_over_goal",
     "cycles_to_release",
     "cycles",
@@ -90,6 +92,15 @@ static int width_of(const struct sim_joined *j, size_t label)
     return (int)(widest < LABEL ? widest : LABEL);
 }
 
+static void print_label(FILE *out, const struct sim_joined *j, size_t label, const char *text)
+{
+    size_t n = strlen(text);
+    if (n > LABEL)
+        fprintf(out, "..%s ", text + n - (LABEL - 2));
+    else
+        fprintf(out, "%-*s ", width_of(j, label), text);
+}
+
 /* Where a name that is too wide for its column is broken in two: at an underscore if one lies well,
  * else where the column ends. */
 static size_t break_of(const char *name)
@@ -123,7 +134,7 @@ static void print_head(FILE *out, const struct sim_joined *j, const size_t *show
     for (; line < 3; line++) {
         for (size_t i = 0; i < j->labels; i++)
             if (!is_same(j, i))
-                fprintf(out, "%-*.*s ", width_of(j, i), LABEL, line == 1 ? j->label[i] : "");
+                print_label(out, j, i, line == 1 ? j->label[i] : "");
         for (size_t k = 0; k < n; k++)
             print_name(out, j->figure[show[k]], j->unit[show[k]], line);
         fputc('\n', out);
@@ -154,7 +165,7 @@ void sim_joined_print(FILE *out, const struct sim_joined *j)
         const struct sim_row *row = &j->group[g];
         for (size_t i = 0; i < j->labels; i++)
             if (!is_same(j, i))
-                fprintf(out, "%-*.*s ", width_of(j, i), LABEL, row->label[i]);
+                print_label(out, j, i, row->label[i]);
         for (size_t k = 0; k < n; k++)
             fprintf(out, " %*s", CELL - 1,
                     sim_joined_text(row->figure[show[k]], j->unit[show[k]], buffer));
@@ -201,10 +212,11 @@ static int lookup(void *arg, const char *policy, const char *figure, double *out
     return 0;
 }
 
-/* What stands for a point's memory: the whole process where it is known, else the heap. */
+/* What stands for a point's memory: the whole process where it is known, else the heap, which pacer
+ * gives as a multiple of what lives. */
 static size_t memory_figure(const struct sim_joined *j)
 {
-    static const char *const name[] = {"max_rss", "peak_memory", "peak_heap", "peak_over_goal"};
+    static const char *const name[] = {"max_rss", "peak_memory", "peak_heap", "heap_over_live"};
     size_t f = j->figures;
     for (size_t i = 0; i < sizeof name / sizeof *name && f == j->figures; i++)
         f = sim_joined_figure(j, name[i]);
@@ -218,6 +230,20 @@ static bool is_floor(const struct sim_joined *j, const struct sim_row *group)
         if (strcmp(j->label[i], "policy") == 0)
             return strcmp(group->label[i], "off") == 0;
     return false;
+}
+
+/* Behind a line that has `column` columns already. */
+static void print_labels(FILE *out, const struct sim_joined *j, const struct sim_row *row,
+                         size_t column)
+{
+    for (size_t i = 0; i < j->labels; i++) {
+        const char *end = i + 1 < j->labels ? "," : "";
+        size_t n = strlen(j->label[i]) + strlen(row->label[i]) + strlen(end) + 2;
+        bool fits = column + n <= WIDTH;
+        fprintf(out, "%s%s %s%s", fits ? " " : "\n  ", j->label[i], row->label[i], end);
+        column = fits ? column + n : n + 1;
+    }
+    fputc('\n', out);
 }
 
 int sim_joined_want(FILE *out, const struct sim_joined *j, const char *expression)
@@ -250,11 +276,10 @@ int sim_joined_want(FILE *out, const struct sim_joined *j, const char *expressio
         fprintf(out, ".\n");
         return 1;
     }
-    fprintf(out, ";\nwith the least memory (%s %s %s) at", j->figure[memory],
-            sim_joined_text(best->figure[memory], j->unit[memory], buffer),
-            unit_text(j->unit[memory]));
-    for (size_t i = 0; i < j->labels; i++)
-        fprintf(out, "%s %s %s", i > 0 ? "," : "", j->label[i], best->label[i]);
-    fputc('\n', out);
+    const char *unit = unit_text(j->unit[memory]);
+    int column = fprintf(out, ";\nwith the least memory (%s %s%s%s) at", j->figure[memory],
+                         sim_joined_text(best->figure[memory], j->unit[memory], buffer),
+                         unit[0] != 0 ? " " : "", unit);
+    print_labels(out, j, best, column > 2 ? (size_t)column - 2 : 0);
     return 0;
 }

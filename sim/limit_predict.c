@@ -29,6 +29,7 @@ static struct pacer_load load_of(const struct limit_program *p, double live)
                                .speed = p->speed,
                                .live = live,
                                .stack = p->stack,
+                               .scan = 1,
                                .demand = 1,
                                .level = p->rate / p->speed};
 }

@@ -3,6 +3,7 @@
  *   pacer_options.c  command line
  *   pacer_lab.c      the command: all runs, spread over processes
  *   pacer_model.c    noise models: what the load of each cycle is
+ *   pacer_trace.c    model replay: the loads of a recorded trace
  *   pacer_loop.c     the closed loop: one cycle of a program in virtual time, with the real pacer
  *   pacer_limit.c    its memory limit: what the limit covers, the limiter's windows
  *   pacer_limit_model.c  models of programs with a memory limit
@@ -10,6 +11,7 @@
  *   pacer_summary.c  from runs to means, intervals, and differences paired by seed
  *   pacer_report.c   what is printed
  *   pacer_files.c    JSON and CSV
+ *   pacer_html.c     the page
  *
  * A run is a pure function of (policy, dampers, model, seed, cycles, GOGC, memory limit): same
  * input, same bytes. The load that a model gives is a function of (model, seed, limit) alone, so
@@ -19,6 +21,7 @@
 #define HG_SIM_PACER_H
 #include "pacer/pacer.h"
 #include "sim/rng.h"
+#include "sim/sweep.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -33,6 +36,7 @@ struct pacer_load {
     double change_at;               /* where it changes: share of the way from live to goal */
     double rate, speed;             /* while marking: allocation and marking */
     double live, stack;             /* bytes that are reachable, if the heap has so many; stacks */
+    double scan;                    /* share of what is live that is scanned, 0..1 */
     double demand;                  /* share of CPU time that the mutators want, 0..1 */
     double wobble;                  /* noise within the cycle: deviation of the rate's logarithm */
     uint64_t wobble_seed;
@@ -44,7 +48,7 @@ struct pacer_load {
  * such as a recorded trace. */
 struct pacer_source {
     void (*next)(struct pacer_source *s, struct pacer_load *out);
-    const void *data; /* a trace's */
+    const void *data; /* model replay: its struct pacer_trace */
     double limit;     /* the memory limit, for models whose live heap is made for one */
     struct sim_rng rng;
     int64_t cycle; /* loads given so far */
@@ -64,9 +68,25 @@ extern const struct pacer_model pacer_limit_models[];
 extern const int pacer_limit_model_count;
 /* The memory limit of one of these, unless another is asked for; 0: it is a model of noise. */
 int64_t pacer_model_limit(const struct pacer_model *m);
-/* Of either kind; NULL: there is none of this name. */
+extern const struct pacer_model pacer_model_replay; /* not among these: it needs a trace */
+/* Of any kind; NULL: there is none of this name. */
 const struct pacer_model *pacer_model_find(const char *name);
+/* m: one of pacer_models. */
 void pacer_source_init(struct pacer_source *s, const struct pacer_model *m, uint64_t seed);
+
+/* A recorded process as loads, one after the other (pacer_trace.c). */
+struct pacer_trace {
+    char *process; /* its name in the trace */
+    struct pacer_load *load;
+    size_t cycles, recorded; /* that are loads; that the trace has */
+};
+/* pid: a process as `replay --pid` names it, NULL: the only one. 0, or -1: `why` says what was
+ * expected. */
+int pacer_trace_read(struct pacer_trace *t, const char *path, const char *pid, char *why,
+                     size_t room);
+void pacer_trace_free(struct pacer_trace *t);
+/* The trace again and again, from a cycle on that the seed gives. */
+void pacer_trace_source(struct pacer_source *s, const struct pacer_trace *t, uint64_t seed);
 
 /* ---- the closed loop (pacer_loop.c) ---- */
 
@@ -76,7 +96,7 @@ void pacer_source_init(struct pacer_source *s, const struct pacer_model *m, uint
 /* What one cycle came to. */
 struct pacer_cycle {
     struct hg_pacer_plan plan; /* that it began with */
-    double heap_at_end, live;  /* live: what was found live and scanned, stacks included */
+    double heap_at_end, live;  /* live: what was found live, stacks included */
     double allocated;          /* from the end of the last cycle to the end of this one */
     double assist_ns, gc_ns, wait_ns;
     double cpu_ns; /* procs x wall time, the calm included */
@@ -180,11 +200,15 @@ struct pacer_options {
     int seeds, cycles, gogc, jobs;
     int64_t limit; /* memory limit; 0: the model's own */
     bool list;
-    const char *json, *csv;
+    const char *trace_file, *pid; /* model replay's; NULL: not given */
+    struct pacer_trace trace;
+    const char *json, *csv, *report;
+    struct sim_sweep sweep; /* asked for: this is not one comparison but many */
 };
 
 /* Parses the command line, or prints what is wrong and ends the process with status 2. */
 void pacer_options_parse(struct pacer_options *opt, int argc, char **argv);
+void pacer_options_free(struct pacer_options *opt);
 /* The pacer's configuration for one policy and set of dampers. */
 struct hg_pacer_config pacer_config(const struct pacer_options *opt,
                                     const struct hg_policy_spec *policy,
@@ -213,7 +237,20 @@ void pacer_summarise(struct pacer_summary *out, const double *const *run, const 
 /* summary: models x dampings x policies, in that order of nesting. */
 void pacer_report(FILE *out, const struct pacer_options *opt, const struct pacer_summary *summary);
 void pacer_report_list(FILE *out);
+/* Seeds of which all runs were made. */
+int pacer_whole_seeds(const struct pacer_options *opt, const struct pacer_summary *summary);
+/* What model replay played, and how often: a short trace says little, however long it is repeated.
+ * For the caller to free; NULL: no memory. */
+char *pacer_trace_text(const struct pacer_options *opt);
+/* v with so many decimals, or "-"; never "-0.0". buffer: 32 bytes; that, or a constant, is
+ * returned. pm: mean and half of the interval, "1.23 ±0.05". */
+const char *pacer_number(double v, int decimals, char *buffer);
+const char *pacer_percent(double v, int decimals, char *buffer);
+const char *pacer_percent_pm(const struct pacer_estimate *e, char *buffer);
 /* Writes --json and --csv; returns how many files failed, each of which was told on stderr. */
 int pacer_files_write(const struct pacer_options *opt, const struct pacer_summary *summary);
+/* Writes --report. 0, or -1: `why` says what went wrong. */
+int pacer_html_write(const struct pacer_options *opt, const struct pacer_summary *summary,
+                     char *why, size_t room);
 
 #endif

@@ -9,6 +9,13 @@
 
 static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
 
+/* A name from outside: JSON has no bytes that are not UTF-8. */
+static json_t *text(const char *name)
+{
+    json_t *s = json_string(name);
+    return s != NULL ? s : json_null();
+}
+
 static json_t *run_json(const struct pacer_summary *s)
 {
     json_t *run = json_pack("{s:s, s:s, s:s, s:i}", "policy", s->policy, "model", s->model->name,
@@ -35,9 +42,15 @@ static json_t *params_json(const struct pacer_options *o)
         json_array_append_new(policies, json_string(o->policy[i].name));
     for (int i = 0; i < o->dampings; i++)
         json_array_append_new(dampings, json_string(o->damping[i].name));
-    return json_pack("{s:o, s:o, s:o, s:i, s:I, s:i, s:I, s:i}", "models", models, "policies",
-                     policies, "dampings", dampings, "gogc", o->gogc, "limit", (json_int_t)o->limit,
-                     "cycles", o->cycles, "seed", (json_int_t)o->seed, "seeds", o->seeds);
+    json_t *params =
+        json_pack("{s:o, s:o, s:o, s:i, s:I, s:i, s:I, s:i}", "models", models, "policies",
+                  policies, "dampings", dampings, "gogc", o->gogc, "limit", (json_int_t)o->limit,
+                  "cycles", o->cycles, "seed", (json_int_t)o->seed, "seeds", o->seeds);
+    if (o->trace_file != NULL) {
+        json_object_set_new(params, "trace", text(o->trace_file));
+        json_object_set_new(params, "process", text(o->trace.process));
+    }
+    return params;
 }
 
 static int count(const struct pacer_options *o) { return o->models * o->dampings * o->policies; }
@@ -50,6 +63,8 @@ static int write_json(FILE *out, const struct pacer_options *opt,
         json_array_append_new(runs, run_json(&summary[i]));
     json_t *document = json_pack("{s:s, s:s, s:o, s:o}", "program", "hedge-sim pacer", "commit",
                                  sim_commit(), "params", params_json(opt), "runs", runs);
+    if (opt->trace_file != NULL)
+        json_object_set_new(document, "trace_cycles", json_integer((json_int_t)opt->trace.cycles));
     int err = document == NULL ||
               json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0 ||
               fputc('\n', out) == EOF;

@@ -103,7 +103,11 @@ static void make_run(const struct lab *lab, int64_t run)
     struct hg_pacer_config c = pacer_config(&lab->opt, &lab->policy[at.policy].spec,
                                             &lab->opt.damping[at.damping].study, model);
     struct pacer_source source;
-    pacer_source_init(&source, model, lab->opt.seed + (uint64_t)at.seed);
+    uint64_t seed = lab->opt.seed + (uint64_t)at.seed;
+    if (model == &pacer_model_replay)
+        pacer_trace_source(&source, &lab->opt.trace, seed);
+    else
+        pacer_source_init(&source, model, seed);
     if (c.memory_limit != INT64_MAX)
         source.limit = (double)c.memory_limit;
     pacer_run(&c, &source, lab->opt.cycles, lab->shared->row[run]);
@@ -220,32 +224,69 @@ static struct pacer_summary *summarise(const struct lab *lab)
     return all;
 }
 
+/* Points run at once, so each has one process; --jobs says how many points. Jobs that are printed
+ * for other machines keep the --jobs they were given. */
+static int sweep(struct pacer_options *opt, int argc, char **argv)
+{
+    int words = argc, status;
+    char **word = sim_alloc((size_t)argc + 3, sizeof *word);
+    memcpy(word, argv, (size_t)argc * sizeof *word);
+    if (!opt->sweep.emit_jobs) {
+        word[words++] = (char *)(uintptr_t) "--jobs";
+        word[words++] = (char *)(uintptr_t) "1";
+    }
+    status = sim_sweep_run(&opt->sweep, words, word, opt->jobs);
+    free(word);
+    return status;
+}
+
+/* Returns how many files failed, each of which was told on stderr. */
+static int write_files(const struct pacer_options *opt, const struct pacer_summary *summary)
+{
+    char why[400];
+    int failed = pacer_files_write(opt, summary);
+    if (opt->report != NULL && pacer_html_write(opt, summary, why, sizeof why) != 0) {
+        fprintf(stderr, "hedge-sim pacer: --report: cannot write \"%s\": %s\n", opt->report, why);
+        failed++;
+    }
+    return failed;
+}
+
+static int compare(struct lab *lab)
+{
+    int signal = 0;
+    if (lab->opt.jobs == 0) {
+        struct sim_machine machine;
+        sim_machine_read(&machine);
+        lab->opt.jobs = machine.cpus > 0 ? machine.cpus : 1;
+    }
+    set_policies(lab);
+    if (!open_table(lab))
+        return SIM_FAILED;
+    sim_interrupts_catch();
+    make_runs(lab);
+    struct pacer_summary *summary = summarise(lab);
+    pacer_report(stdout, &lab->opt, summary);
+    fflush(stdout);
+    lab->failed |= write_files(&lab->opt, summary) > 0;
+    free(summary);
+    munmap(lab->shared, lab->bytes);
+    if (sim_interrupts(&signal) > 0)
+        return SIM_SIGNAL + signal;
+    return lab->failed ? SIM_FAILED : SIM_OK;
+}
+
 int sim_pacer(int argc, char **argv)
 {
     struct lab lab = {.failed = false};
-    int signal = 0;
+    int status = SIM_OK;
     pacer_options_parse(&lab.opt, argc, argv);
-    if (lab.opt.list) {
+    if (sim_sweep_asked(&lab.opt.sweep))
+        status = sweep(&lab.opt, argc, argv);
+    else if (lab.opt.list)
         pacer_report_list(stdout);
-        return SIM_OK;
-    }
-    if (lab.opt.jobs == 0) {
-        struct sim_machine machine;
-        sim_machine_read(&machine);
-        lab.opt.jobs = machine.cpus > 0 ? machine.cpus : 1;
-    }
-    set_policies(&lab);
-    if (!open_table(&lab))
-        return SIM_FAILED;
-    sim_interrupts_catch();
-    make_runs(&lab);
-    struct pacer_summary *summary = summarise(&lab);
-    pacer_report(stdout, &lab.opt, summary);
-    lab.failed |= pacer_files_write(&lab.opt, summary) > 0;
-    free(summary);
-    munmap(lab.shared, lab.bytes);
-    fflush(stdout);
-    if (sim_interrupts(&signal) > 0)
-        return SIM_SIGNAL + signal;
-    return lab.failed ? SIM_FAILED : SIM_OK;
+    else
+        status = compare(&lab);
+    pacer_options_free(&lab.opt);
+    return status;
 }

@@ -34,6 +34,7 @@ static void program(struct pacer_source *s, struct pacer_load *out, double live)
                                .speed = 1,
                                .live = live * s->limit,
                                .stack = STACK,
+                               .scan = 1,
                                .demand = 1,
                                .level = RATE};
 }

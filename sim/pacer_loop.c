@@ -39,7 +39,7 @@ struct run {
     struct hg_pacer_plan plan;
     struct sim_rng rng;
     double start, heap, allocated, quiet_allocated;
-    double live, work, scanned, scannable;
+    double live, scan, work, scanned, scannable; /* scan: of what is live */
     double debt, earned, credit;
     double assist_ns, background_ns, idle_ns, mutator_ns, wait_ns, mark_ns;
     double wobbled_to; /* scanned: the rate holds up to here */
@@ -220,7 +220,7 @@ static void end(struct pacer_loop *l, const struct run *r)
         .heap_at_start = (int64_t)r->start,
         .heap_at_end = (int64_t)r->heap,
         .marked = (int64_t)marked,
-        .scanned_heap = (int64_t)r->live,
+        .scanned_heap = (int64_t)r->scan,
         .scanned_stack = (int64_t)load->stack,
         .stack_bytes = (int64_t)load->stack,
         .alloc_bytes = (int64_t)r->allocated,
@@ -255,7 +255,8 @@ struct pacer_cycle pacer_loop_cycle(struct pacer_loop *l, const struct pacer_loa
                     .credit = (double)hg__pacer_starting_credit(p),
                     .rate = load->rate};
 
-    r.work = r.live + load->stack;
+    r.scan = load->scan * r.live;
+    r.work = r.scan + load->stack;
     allocate(&r, QUIET_NS * PACER_PROCS * load->demand, 0);
     r.quiet_allocated = r.allocated;
     pacer_limit_time(l, (QUIET_NS + ROUNDS_NS) * PACER_PROCS, 0);
@@ -266,7 +267,7 @@ struct pacer_cycle pacer_loop_cycle(struct pacer_loop *l, const struct pacer_loa
     return (struct pacer_cycle){
         .plan = r.plan,
         .heap_at_end = r.heap,
-        .live = r.work,
+        .live = r.live + load->stack,
         .allocated = r.heap - before,
         .assist_ns = r.assist_ns,
         .gc_ns = r.assist_ns + r.background_ns + r.idle_ns,

@@ -43,6 +43,7 @@ static void base(struct pacer_load *out)
                                .speed = 1,
                                .live = BASE_LIVE,
                                .stack = BASE_STACK,
+                               .scan = 1,
                                .demand = 1,
                                .level = BASE_RATE};
 }
@@ -226,7 +227,7 @@ const struct pacer_model *pacer_model_find(const char *name)
     for (int i = 0; i < pacer_limit_model_count; i++)
         if (strcmp(pacer_limit_models[i].name, name) == 0)
             return &pacer_limit_models[i];
-    return NULL;
+    return strcmp(name, pacer_model_replay.name) == 0 ? &pacer_model_replay : NULL;
 }
 
 void pacer_source_init(struct pacer_source *s, const struct pacer_model *m, uint64_t seed)

@@ -6,6 +6,7 @@
 #include "sim/memory.h"
 #include "sim/outfile.h"
 #include "sim/pacer.h"
+#include "sim/report.h"
 #include "sim/sim.h"
 #include "sim/size.h"
 #include <argp.h>
@@ -15,6 +16,8 @@
 
 enum {
     KEY_MODEL = 0x100,
+    KEY_TRACE,
+    KEY_PID,
     KEY_POLICY,
     KEY_DAMPING,
     KEY_GOGC,
@@ -25,6 +28,7 @@ enum {
     KEY_JOBS,
     KEY_JSON,
     KEY_CSV,
+    KEY_REPORT,
     KEY_LIST
 };
 
@@ -33,9 +37,12 @@ enum {
 static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "What is simulated:", 1},
     {"model", KEY_MODEL, "LIST", 0,
-     "Models: of noise, or all of these; with a memory limit: limit-below, limit-near, limit-leak "
-     "(all)",
+     "Models: of noise, or all of these; with a memory limit: limit-below, limit-near, limit-leak; "
+     "replay, with --trace (all)",
      1},
+    {"trace", KEY_TRACE, "FILE", 0,
+     "Recorded gctrace and gcpacertrace lines, for model replay; - is standard input", 1},
+    {"pid", KEY_PID, "NAME", 0, "Process of the trace: a pid, its name, or a part of it", 1},
     {"policy", KEY_POLICY, "LIST", 0, "Policies (one of each kind, and max:2)", 1},
     {"damping", KEY_DAMPING, "LIST", 0,
      "Sets of dampers that are on within a cycle: all, none, some of deadband, credit and landing "
@@ -52,6 +59,7 @@ static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "Files (each appears whole, by rename):", 2},
     {"json", KEY_JSON, "FILE", 0, "All figures with their intervals", 2},
     {"csv", KEY_CSV, "FILE", 0, "The same, one line per model, dampers and policy", 2},
+    {"report", KEY_REPORT, "FILE.html", 0, "One page with plots (needs gnuplot)", 2},
     {0}};
 
 static const char before[] =
@@ -64,11 +72,13 @@ static const char before[] =
     "  hedge-sim pacer\n"
     "  hedge-sim pacer --model uniform,idle --policy mean:2,max:5,adaptive\n"
     "  hedge-sim pacer --model uniform --policy mean:2,max:5 --damping each\n"
-    "  hedge-sim pacer --gogc 300 --seeds 20 --json pacer.json\n"
+    "  hedge-sim pacer --gogc 300 --seeds 20 --json pacer.json --report pacer.html\n"
     "  hedge-sim pacer --model limit-below,limit-leak --policy max:5 --limit 1GiB\n"
+    "  hedge-sim pacer --sweep gogc=50:400:50 --model uniform --policy mean:2,max:5,adaptive\n"
+    "  hedge-sim pacer --model replay --trace service.log --gogc 200\n"
     "  hedge-sim pacer --list\n\n"
-    "Exit status: 0; 2: wrong usage; 3: a process or a file failed; 130: Ctrl-C (what was "
-    "simulated until then is reported).";
+    "Exit status: 0; 1: no point meets --want; 2: wrong usage; 3: a process or a file failed; "
+    "130: Ctrl-C (what was simulated until then is reported).";
 
 /* ---- values ---- */
 
@@ -93,6 +103,14 @@ static const char *file_name(struct argp_state *state, const char *option, const
     return path;
 }
 
+static const char *report_name(struct argp_state *state, const char *path)
+{
+    char why[200];
+    if (sim_report_possible(why, sizeof why) != 0)
+        argp_error(state, "--report: %s", why);
+    return file_name(state, "report", path);
+}
+
 /* Calls add for each part of a list. */
 static void each_of(struct argp_state *state, struct pacer_options *o, const char *list,
                     void (*add)(struct argp_state *, struct pacer_options *, const char *))
@@ -114,11 +132,12 @@ static void add_model(struct argp_state *state, struct pacer_options *o, const c
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s, ",
                  pacer_limit_models[i].name);
     if (m == NULL)
-        argp_error(state, "--model: expected %sor all, not \"%s\"", names, name);
+        argp_error(state, "--model: expected %s%s, or all, not \"%s\"", names,
+                   pacer_model_replay.name, name);
     for (int i = 0; i < o->models; i++)
         if (o->model[i] == m)
             argp_error(state, "--model: expected each model once, not %s twice", name);
-    o->model[o->models++] = m;
+    o->model[o->models++] = m; /* there are fewer models than places */
 }
 
 static void parse_models(struct argp_state *state, struct pacer_options *o, const char *list)
@@ -215,6 +234,31 @@ static void parse_dampings(struct argp_state *state, struct pacer_options *o, co
     each_of(state, o, list, add_damping);
 }
 
+/* ---- traces ---- */
+
+/* A trace and the model that plays it belong together. In a sweep either may be what is swept, so
+ * there each point looks for itself, before it simulates. */
+static void finish_trace(struct argp_state *state, struct pacer_options *o)
+{
+    char why[400];
+    bool wanted = false;
+    for (int i = 0; i < o->models; i++)
+        wanted |= o->model[i] == &pacer_model_replay;
+    if (sim_sweep_asked(&o->sweep)) {
+        if (o->trace_file != NULL && strcmp(o->trace_file, "-") == 0)
+            argp_error(state, "--trace: expected a file's name with a sweep, not standard input: "
+                              "each point reads it");
+        return;
+    }
+    if (wanted && o->trace_file == NULL)
+        argp_error(state, "--model: expected --trace FILE with replay, a recorded trace to play");
+    if (!wanted && (o->trace_file != NULL || o->pid != NULL))
+        argp_error(state, "--%s: expected with --model replay, which plays a recorded trace",
+                   o->trace_file != NULL ? "trace" : "pid");
+    if (wanted && pacer_trace_read(&o->trace, o->trace_file, o->pid, why, sizeof why) != 0)
+        argp_error(state, "--trace: %s", why);
+}
+
 /* ---- all together ---- */
 
 static void finish(struct argp_state *state, struct pacer_options *o)
@@ -225,14 +269,24 @@ static void finish(struct argp_state *state, struct pacer_options *o)
         each_of(state, o, STANDARD_POLICIES, add_policy);
     if (o->dampings == 0)
         parse_dampings(state, o, "all");
+    finish_trace(state, o);
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct pacer_options *o = state->input;
     switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->sweep;
+        return 0;
     case KEY_MODEL:
         parse_models(state, o, arg);
+        return 0;
+    case KEY_TRACE:
+        o->trace_file = arg;
+        return 0;
+    case KEY_PID:
+        o->pid = arg;
         return 0;
     case KEY_POLICY:
         o->policies = 0;
@@ -261,12 +315,19 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_JSON:
         o->json = file_name(state, "json", arg);
+        sim_sweep_output(&o->sweep, state, "json", arg);
         return 0;
     case KEY_CSV:
         o->csv = file_name(state, "csv", arg);
+        sim_sweep_output(&o->sweep, state, "csv", arg);
+        return 0;
+    case KEY_REPORT:
+        o->report = report_name(state, arg);
+        sim_sweep_output(&o->sweep, state, "report", arg);
         return 0;
     case KEY_LIST:
         o->list = true;
+        sim_sweep_refuse(&o->sweep, "list");
         return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "expected options only, not \"%s\"", arg);
@@ -281,9 +342,16 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 void pacer_options_parse(struct pacer_options *opt, int argc, char **argv)
 {
-    static const struct argp argp = {options, parse_option, NULL, before, NULL, NULL, NULL};
+    static const struct argp_child children[] = {{&sim_sweep_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {options, parse_option, NULL, before, children, NULL, NULL};
     *opt = (struct pacer_options){.seed = 42, .seeds = 100, .cycles = 1000, .gogc = 100};
     argp_parse(&argp, argc, argv, 0, NULL, opt);
+}
+
+void pacer_options_free(struct pacer_options *opt)
+{
+    pacer_trace_free(&opt->trace);
+    sim_sweep_free(&opt->sweep);
 }
 
 struct hg_pacer_config pacer_config(const struct pacer_options *opt,

@@ -5,10 +5,10 @@
 #include "sim/stats.h"
 #include "sim/text.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* v with so many decimals, or "-"; never "-0.0". */
-static const char *number(double v, int decimals, char *buffer)
+const char *pacer_number(double v, int decimals, char *buffer)
 {
     if (isnan(v))
         return "-";
@@ -16,15 +16,14 @@ static const char *number(double v, int decimals, char *buffer)
     return buffer;
 }
 
-static const char *percent(double v, int decimals, char *buffer)
+const char *pacer_percent(double v, int decimals, char *buffer)
 {
-    return number(100 * v, decimals, buffer);
+    return pacer_number(100 * v, decimals, buffer);
 }
 
-/* Mean and half of the interval: "1.23 ±0.05". */
-static const char *percent_pm(const struct pacer_estimate *e, char *buffer)
+const char *pacer_percent_pm(const struct pacer_estimate *e, char *buffer)
 {
-    const char *mean = percent(e->mean, 2, buffer);
+    const char *mean = pacer_percent(e->mean, 2, buffer);
     size_t length = strlen(mean);
     if (!isnan(e->mean) && !isnan(e->low))
         snprintf(buffer + length, 32 - length, " ±%.2f", 50 * (e->high - e->low));
@@ -42,15 +41,16 @@ static void print_row(FILE *out, const char *name, const struct pacer_estimate *
 {
     char text[32];
     fprintf(out, "%-16.16s", name);
-    fprintf(out, "%6s", percent(f[PACER_LATE_SHARE].mean, 1, text));
-    fprintf(out, "%6s", percent(f[PACER_ASSIST_CYCLES].mean, 1, text));
-    print_padded(out, percent_pm(&f[PACER_ASSIST_SHARE], text), 12);
-    fprintf(out, "%5s", percent(f[PACER_OVERSHOOT_P99].mean, 1, text));
-    fprintf(out, "%6s", number(f[PACER_PEAK_OVER_GOAL].mean, 2, text));
-    print_padded(out, percent_pm(&f[PACER_EXTRA_SHARE], text), 12);
-    fprintf(out, "%6s", percent(f[PACER_EXTRA_HEAP].mean, 1, text));
-    fprintf(out, "%5s", percent(f[PACER_GC_CPU_SHARE].mean, 1, text));
-    fprintf(out, "%5s\n", number(f[PACER_RELEASE].mean, 1, text));
+    fprintf(out, "%6s", pacer_percent(f[PACER_LATE_SHARE].mean, 1, text));
+    fprintf(out, "%6s", pacer_percent(f[PACER_ASSIST_CYCLES].mean, 1, text));
+    print_padded(out, pacer_percent_pm(&f[PACER_ASSIST_SHARE], text), 12);
+    double over = f[PACER_OVERSHOOT_P99].mean;
+    fprintf(out, "%5s", pacer_percent(over, over < 0.9995 ? 1 : 0, text));
+    fprintf(out, "%6s", pacer_number(f[PACER_PEAK_OVER_GOAL].mean, 2, text));
+    print_padded(out, pacer_percent_pm(&f[PACER_EXTRA_SHARE], text), 12);
+    fprintf(out, "%6s", pacer_percent(f[PACER_EXTRA_HEAP].mean, 1, text));
+    fprintf(out, "%5s", pacer_percent(f[PACER_GC_CPU_SHARE].mean, 1, text));
+    fprintf(out, "%5s\n", pacer_number(f[PACER_RELEASE].mean, 1, text));
 }
 
 static void print_heading(FILE *out, const char *first)
@@ -75,10 +75,43 @@ static void print_header(FILE *out, const struct pacer_options *opt, int seeds)
         fprintf(out, "dampers on: %s\n", opt->damping[0].name);
 }
 
+char *pacer_trace_text(const struct pacer_options *opt)
+{
+    char *line = NULL;
+    size_t length;
+    const struct pacer_trace *t = &opt->trace;
+    double times = (double)(opt->cycles + PACER_WARMUP) / (double)t->cycles;
+    FILE *text = open_memstream(&line, &length);
+    if (text == NULL)
+        return NULL;
+    fprintf(text,
+            "%.200s, process %s: %zu of its %zu cycles have a ratio, scan work and a live heap. ",
+            opt->trace_file, t->process, t->cycles, t->recorded);
+    if (times > 1)
+        fprintf(text, "A run plays them %.3g times over. ", times);
+    fprintf(text, "Each seed begins at another cycle");
+    if ((size_t)opt->seeds > t->cycles)
+        fprintf(text, ", as far as there are cycles (runs repeat from the %zuth seed on)",
+                t->cycles + 1);
+    fprintf(text, "; the intervals are over these beginnings alone.");
+    fclose(text);
+    return line;
+}
+
+static void report_trace(FILE *out, const struct pacer_options *opt)
+{
+    char *line = pacer_trace_text(opt);
+    if (line != NULL)
+        text_wrap(out, 0, line);
+    free(line);
+}
+
 static void report_model(FILE *out, const struct pacer_options *opt,
                          const struct pacer_summary *summary)
 {
     fprintf(out, "\n%s: %s\n", summary->model->name, summary->model->help);
+    if (summary->model == &pacer_model_replay)
+        report_trace(out, opt);
     for (int d = 0; d < opt->dampings; d++) {
         print_heading(out, opt->dampings > 1 ? opt->damping[d].name : "policy");
         for (int i = 0; i < opt->policies; i++, summary++)
@@ -107,12 +140,12 @@ static void report_limits(FILE *out, const struct pacer_options *opt,
         }
         headed = true;
         fprintf(out, "%-13s %-16.16s", summary[i].model->name, summary[i].policy);
-        fprintf(out, " %7s", percent(f[PACER_GC_CPU_SHARE].mean, 1, text));
-        fprintf(out, " %7s", percent(f[PACER_GC_WORST].mean, 1, text));
-        fprintf(out, " %7s", percent(f[PACER_LIMITER_SHARE].mean, 1, text));
-        fprintf(out, " %7s", percent(f[PACER_WAIT_SHARE].mean, 1, text));
-        fprintf(out, " %7s", number(f[PACER_OVER_LIMIT].mean, 2, text));
-        fprintf(out, " %7s\n", number(f[PACER_LIMIT_PASSED].mean, 1, text));
+        fprintf(out, " %7s", pacer_percent(f[PACER_GC_CPU_SHARE].mean, 1, text));
+        fprintf(out, " %7s", pacer_percent(f[PACER_GC_WORST].mean, 1, text));
+        fprintf(out, " %7s", pacer_percent(f[PACER_LIMITER_SHARE].mean, 1, text));
+        fprintf(out, " %7s", pacer_percent(f[PACER_WAIT_SHARE].mean, 1, text));
+        fprintf(out, " %7s", pacer_number(f[PACER_OVER_LIMIT].mean, 2, text));
+        fprintf(out, " %7s\n", pacer_number(f[PACER_LIMIT_PASSED].mean, 1, text));
     }
 }
 
@@ -134,10 +167,10 @@ static void report_dampings(FILE *out, const struct pacer_options *opt,
                     &summary[(m * opt->dampings + d) * opt->policies + p];
                 fprintf(out, "%-10s %-16.16s %-17s", d > 0 ? "" : s->model->name,
                         d > 0 ? "" : s->policy, s->damping->name);
-                fprintf(out, " %6s", percent(s->figure[PACER_ASSIST_CYCLES].mean, 1, text));
-                print_padded(out, percent_pm(&s->figure[PACER_ASSIST_SHARE], text), 14);
-                fprintf(out, " %6s", percent(s->figure[PACER_OVERSHOOT_P99].mean, 1, text));
-                fprintf(out, " %6s\n", percent(s->figure[PACER_WAIT_SHARE].mean, 2, text));
+                fprintf(out, " %6s", pacer_percent(s->figure[PACER_ASSIST_CYCLES].mean, 1, text));
+                print_padded(out, pacer_percent_pm(&s->figure[PACER_ASSIST_SHARE], text), 14);
+                fprintf(out, " %6s", pacer_percent(s->figure[PACER_OVERSHOOT_P99].mean, 1, text));
+                fprintf(out, " %6s\n", pacer_percent(s->figure[PACER_WAIT_SHARE].mean, 2, text));
             }
 }
 
@@ -150,12 +183,18 @@ static void print_legend(FILE *out)
           out);
 }
 
+int pacer_whole_seeds(const struct pacer_options *opt, const struct pacer_summary *summary)
+{
+    int whole = opt->seeds;
+    for (int i = 0; i < opt->models * opt->dampings * opt->policies; i++)
+        whole = summary[i].seeds < whole ? summary[i].seeds : whole;
+    return whole;
+}
+
 void pacer_report(FILE *out, const struct pacer_options *opt, const struct pacer_summary *summary)
 {
-    int per_model = opt->dampings * opt->policies, whole = opt->seeds;
-    for (int i = 0; i < opt->models * per_model; i++)
-        whole = summary[i].seeds < whole ? summary[i].seeds : whole;
-    print_header(out, opt, whole);
+    int per_model = opt->dampings * opt->policies;
+    print_header(out, opt, pacer_whole_seeds(opt, summary));
     for (int m = 0; m < opt->models; m++)
         report_model(out, opt, &summary[m * per_model]);
     report_limits(out, opt, summary);
@@ -172,6 +211,8 @@ void pacer_report_list(FILE *out)
     fprintf(out, "models with a memory limit\n");
     for (int i = 0; i < pacer_limit_model_count; i++)
         fprintf(out, "  %-12s %s\n", pacer_limit_models[i].name, pacer_limit_models[i].help);
+    fprintf(out, "  %-12s %s (--trace; not part of all)\n", pacer_model_replay.name,
+            pacer_model_replay.help);
     fprintf(out, "policies\n");
     for (int k = 0; k < HG_POLICY_KINDS; k++) {
         struct hg_policy_spec spec = hg__policy_standard((enum hg_policy_kind)k);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define COLOURS 8
+#define LABELS  50 /* characters that fit below a plot; more are set aslant */
 /* Dark enough on white, and told apart by those who see red and green alike (after Okabe and Ito's
  * palette of 2008). */
 static const char *const colour[COLOURS] = {"#0072b2", "#d55e00", "#00795a", "#8a3b8f",
@@ -108,8 +109,11 @@ static void put_axes(FILE *out, const struct sim_plot *p)
     quote(out, p->y_label, false);
     fprintf(out, "\n%s%s%s", p->log_x ? "set logscale x\n" : "", p->log_y ? "set logscale y\n" : "",
             p->from_zero && !p->log_y ? "set yrange [0:*]\n" : "");
+    size_t wide = 0; /* characters that labels side by side take */
+    for (size_t i = 0; i < p->x_ticks; i++)
+        wide += strlen(p->x_tick[i].label) + 1;
     for (size_t i = 0; i < p->x_ticks; i++) {
-        fputs(i == 0 ? "set xtics (" : ", ", out);
+        fputs(i > 0 ? ", " : wide > LABELS ? "set xtics rotate by -30 (" : "set xtics (", out);
         quote(out, p->x_tick[i].label, true);
         fprintf(out, " %.9g", p->x_tick[i].at);
     }

@@ -36,7 +36,7 @@ struct sim_sweep {
     const char *json, *csv, *report; /* NULL: not wanted */
     const char *refused;             /* an option that a sweep cannot have */
     bool *left_out;                  /* of argv */
-    int argc;
+    int argc;                        /* words that left_out has */
 };
 
 extern const struct argp sim_sweep_argp; /* its input: struct sim_sweep *, zeroed */
@@ -61,7 +61,8 @@ const char *sim_sweep_value(const struct sim_sweep *s, size_t point, size_t axis
 void sim_shell_quote(FILE *out, const char *text);
 
 /* Runs all points, at most `parallel` at once (0: as many as there are CPUs), prints one table,
- * writes the files. Returns the exit status. */
+ * writes the files. argv may have words behind those that were parsed: for the children alone.
+ * Returns the exit status. */
 int sim_sweep_run(const struct sim_sweep *s, int argc, char **argv, int parallel);
 
 #endif

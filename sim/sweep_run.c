@@ -77,7 +77,7 @@ static char **words_of(const struct running *r, size_t point, const char *json)
     char **word = sim_alloc(room * sizeof *word + text, 1), *at = (char *)(word + room);
     word[n++] = (char *)(uintptr_t)r->command;
     for (int i = 1; i < r->argc; i++)
-        if (s->left_out == NULL || !s->left_out[i])
+        if (s->left_out == NULL || i >= s->argc || !s->left_out[i])
             word[n++] = r->argv[i];
     for (size_t i = 0; i < s->axes; i++) {
         size_t length = (size_t)sprintf(at, "--%s", s->axis[i].name);

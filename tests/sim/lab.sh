@@ -26,7 +26,7 @@ expect() {
     "$sim" "$@" >out 2>err
     got=$?
     [ $got = "$wanted" ] || fault "hedge-sim $*: status $got, expected $wanted; $(cat err)"
-    awk 'length > 80 { exit 1 }' out || fault "hedge-sim $*: a line is wider than 80 columns"
+    awk 'gsub(/±/, "+") >= 0 && length > 80 { exit 1 }' out || fault "hedge-sim $*: a line is wider than 80 columns"
 }
 has() {
     grep -q -e "$2" "$1" || fault "$1 has no \"$2\": $(cat "$1")"
@@ -64,26 +64,40 @@ expect 2 replay --assume 5 cut.log
 has err 'assume: expected scan=BYTES'
 "$sim" replay - <"$data/hedge.log" >out 2>err || fault "replay of standard input: $(cat err)"
 
-# ---- a page ----
+# ---- pages ----
+# page FILE PLOTS: well formed, and in the browser's own view all plots are there, nothing was asked for,
+# no error was logged.
+page() {
+    if have xmllint; then
+        xmllint --noout "$1" 2>err || fault "$1 is not well formed: $(head -3 err)"
+    fi
+    have chromium || return
+    timeout 60 chromium --headless=new --no-sandbox --disable-gpu --user-data-dir="$work/profile" \
+        --window-size=360,800 --enable-logging=stderr --v=0 --dump-dom "file://$work/$1" >dom 2>log
+    plots=$(grep -c '<svg' dom)
+    [ "$plots" = "$2" ] || fault "the browser shows $plots plots of $1, expected $2"
+    if grep -q 'CONSOLE' log; then
+        fault "the browser complains about $1: $(grep CONSOLE log | head -3)"
+    fi
+}
 if have gnuplot; then
     expect 0 replay "$data/journald.log" --report page.html
-    if have xmllint; then
-        xmllint --noout page.html 2>err || fault "page.html is not well formed: $(head -3 err)"
-    fi
-    if have chromium; then
-        # The browser's own view: all plots are there, nothing was asked for, no error was logged.
-        timeout 60 chromium --headless=new --no-sandbox --disable-gpu --user-data-dir="$work/profile" \
-            --window-size=360,800 --enable-logging=stderr --v=0 --dump-dom "file://$work/page.html" \
-            >dom 2>log
-        plots=$(grep -c '<svg' dom)
-        [ "$plots" = 15 ] || fault "the browser shows $plots plots, expected 15"
-        if grep -q 'CONSOLE' log; then
-            fault "the browser complains: $(grep CONSOLE log | head -3)"
-        fi
-    fi
+    page page.html 15
+    expect 0 pacer --model uniform,replay --trace "$data/hedge.log" --policy mean:2,max:5 \
+        --damping all,none --seeds 6 --cycles 40 --report pacer.html
+    page pacer.html 6
+    has pacer.html '95 % interval'
+    has pacer.html 'process #1: 28 of its 30 cycles'
+    has pacer.html '<td>max:5</td><td>none</td>'
+    expect 0 pacer --model uniform --policy max:5 --sweep gogc=50,100 --seeds 6 --cycles 40 \
+        --report swept.html
+    has swept.html 'Over gogc'
 else
-    expect 2 replay "$data/hedge.log" --report page.html
-    has err 'gnuplot-nox'
+    for command in "replay $data/hedge.log" pacer; do
+        # shellcheck disable=SC2086
+        expect 2 $command --report page.html
+        has err 'gnuplot-nox'
+    done
 fi
 
 # ---- sweeps ----
@@ -114,6 +128,30 @@ has err 'expected'
 expect 2 kv --want 'p99<=5ms'
 has err 'want: expected with a sweep'
 [ -z "$(ls "$TMPDIR")" ] || fault "left over: $(ls "$TMPDIR")"
+
+# pacer's points run at once, with one process each; their jobs, merged, are the same table.
+few="--model uniform --policy mean:2,max:5 --seeds 6 --cycles 60"
+# shellcheck disable=SC2086
+expect 0 pacer $few --sweep gogc=50:150:50 --json p.json --csv p.csv --want 'late_cycles_share<0.3'
+has out '6 runs of 3 results'
+has out '^150  *max:5 '
+has out 'holds at 3 of 6'
+has out 'heap_over_live [0-9.]*) at gogc 50, policy max:5'
+[ "$(wc -l <p.csv)" = 7 ] || fault "p.csv: $(wc -l <p.csv) lines, expected 7"
+mv out swept
+# shellcheck disable=SC2086
+"$sim" pacer $few --jobs 2 --sweep gogc=50:150:50 --json p.json --emit-jobs >jobs.txt ||
+    fault "pacer --emit-jobs: status $?"
+has jobs.txt '--jobs 2 --gogc 100 --json p-0002.json$'
+sh -e ./jobs.txt >/dev/null || fault "a job of pacer failed"
+expect 0 merge p-0001.json p-0002.json p-0003.json --want 'late_cycles_share<0.3'
+cmp -s swept out || fault "merged jobs of pacer differ from the sweep: $(diff swept out)"
+# shellcheck disable=SC2086
+expect 1 pacer $few --sweep gogc=100 --want 'late_cycles_share<0'
+expect 2 pacer --sweep gogc=50,100 --list
+has err 'list: expected without a sweep'
+expect 2 pacer --sweep model=uniform,noise
+has err 'expected values that --model takes, not "noise"'
 
 # ---- jobs and merge ----
 # shellcheck disable=SC2086

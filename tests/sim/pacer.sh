@@ -37,7 +37,7 @@ refused() {
 }
 
 # Wrong usage names the value and what is possible.
-refused 'expected constant, low, .*within, .*or all, not "noise"' --model noise
+refused 'expected constant, low, .*within, .*replay, or all, not "noise"' --model noise
 refused 'each model once, not low twice' --model low,low
 refused '"best": expected mean:N, pi, max:N' --policy best
 refused '"max:33": expected a whole number from 1 to 32' --policy mean:2,max:33
@@ -80,6 +80,45 @@ has a.json '"cycles_to_release": null'
 if [ "$(uname -m)" = x86_64 ]; then
     sed 1d one | diff "$golden" - >difference || fault "not the golden report: $(cat difference)"
 fi
+
+# A recorded trace: not among all, deterministic, and only with its model.
+data=$(dirname "$golden")/data
+few="--seeds 6 --cycles 60 --policy mean:2,max:5"
+# shellcheck disable=SC2086
+expect 0 --model replay --trace "$data/hedge.log" $few --jobs 1 --json t.json
+has out 'process #1: 28 of its 30 cycles'
+has out 'plays them 2.86 times over'
+has out '^max:5   *[1-9][0-9.]*  *0.0 '
+has t.json '"trace_cycles": 28'
+mv out one
+# shellcheck disable=SC2086
+expect 0 --model replay --trace "$data/hedge.log" $few --jobs 3 --json u.json
+cmp -s one out || fault "another report of a trace with three processes"
+cmp -s t.json u.json || fault "other JSON of a trace with three processes"
+# shellcheck disable=SC2086
+expect 0 --model constant,replay --trace "$data/go1.19.log" --damping all,none $few --seeds 50
+has out 'process #1: 37 of its 38 cycles'
+has out 'runs repeat from'
+awk 'gsub(/±/, "+") >= 0 && length > 80 { exit 1 }' out || fault "a line is wider than 80 columns"
+# shellcheck disable=SC2086
+expect 0 --model replay --trace "$data/journald.log" --pid cache $few
+has out 'process cache\[812\]'
+# shellcheck disable=SC2086
+"$sim" pacer --model replay --trace - $few <"$data/hedge.log" >out || fault "a trace from a pipe: $?"
+refused 'expected --trace FILE with replay' --model replay
+refused '--trace: expected with --model replay' --trace "$data/hedge.log"
+refused '--pid: expected with --model replay' --pid 812 --model low
+refused 'none.log: cannot be opened' --model replay --trace none.log
+refused 'GODEBUG=gctrace=1,gcpacertrace=1' --model replay --trace "$data/gctrace-only.log"
+refused '--pid NAME: expected one of: api' --model replay --trace "$data/journald.log"
+# shellcheck disable=SC2086
+expect 0 --model replay --sweep "trace=$data/hedge.log,$data/go1.19.log" $few
+has out '4 runs of 2 results'
+has out 'hedge.log  *max:5 '
+has out 'go1.19.log  *max:5 '
+has out 'model replay everywhere'
+refused 'nowhere.log: cannot be opened' --model replay --sweep trace=nowhere.log
+refused 'with a sweep, not standard input' --model replay --trace - --sweep gogc=50,100
 
 # The effect of dampers.
 expect 0 --model uniform --policy mean:2,max:5 --damping each --seeds 6 --cycles 50

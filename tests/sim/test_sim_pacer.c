@@ -144,6 +144,7 @@ static void next_of_series(struct pacer_source *s, struct pacer_load *out)
                                .rate = rate[s->cycle % 4],
                                .speed = 1,
                                .live = 64e6,
+                               .scan = 1,
                                .demand = 1,
                                .level = 0.1};
 }
@@ -158,6 +159,83 @@ Test(sim_pacer, a_series_is_a_source)
     cr_expect_eq(s.cycle, 100 + PACER_WARMUP);
     cr_expect_float_eq(figure[PACER_LATE_SHARE], 0.25, 1e-9, "equal to the maximum: a hair late");
     cr_expect(isnan(figure[PACER_RELEASE]), "its load never fell");
+}
+
+/* ---- model replay ---- */
+
+static void read_data(struct pacer_trace *t, const char *file, const char *pid)
+{
+    char path[400], why[400] = "";
+    snprintf(path, sizeof path, "%s/%s", HEDGE_TEST_DATA, file);
+    cr_assert_eq(pacer_trace_read(t, path, pid, why, sizeof why), 0, "%s", why);
+}
+
+Test(sim_pacer, a_trace_is_a_source_that_goes_round)
+{
+    /* Ratio, scanned heap and stacks of the log's cycles 1, 2 and last, by hand. */
+    static const double ratio[] = {0.4760, 0.5303}, work[] = {884832, 2226416};
+    struct pacer_trace t;
+    struct pacer_source s, later;
+    struct pacer_load load, other;
+    read_data(&t, "hedge.log", NULL);
+    cr_assert_eq(t.recorded, 30);
+    cr_assert_eq(t.cycles, 28, "two were forced");
+    cr_assert_str_eq(t.process, "#1");
+    pacer_trace_source(&s, &t, 28 * 5);
+    for (int i = 0; i < 2; i++, s.cycle++) {
+        s.next(&s, &load);
+        cr_expect_float_eq(load.rate / load.speed, ratio[i], 1e-9);
+        cr_expect_float_eq(load.scan * load.live, work[i], 1e-3);
+        cr_expect_eq(load.stack, 848 + 8);
+        cr_expect(load.demand > 0 && load.demand < 1, "the log has idle marking: %g", load.demand);
+    }
+    pacer_trace_source(&later, &t, 28 * 5 + 2);
+    for (int i = 0; i < 60; i++, s.cycle++, later.cycle++) {
+        double before = load.rate;
+        s.next(&s, &load);
+        later.next(&later, &other);
+        cr_expect_eq(load.rate, other.rate, "seeds differ in where they begin");
+        cr_expect_eq(load.calm_before, before, "a calm goes on as the last cycle did");
+    }
+    pacer_trace_free(&t);
+}
+
+Test(sim_pacer, a_trace_scans_what_was_scanned)
+{
+    static const char *const file[] = {"hedge.log", "go1.19.log"};
+    for (int f = 0; f < 2; f++) {
+        struct pacer_trace t;
+        struct pacer_loop l;
+        struct pacer_source s;
+        struct hg_pacer_config c = config("max:5", &pacer_model_replay, all_on);
+        read_data(&t, file[f], NULL);
+        pacer_loop_init(&l, &c);
+        pacer_trace_source(&s, &t, 0);
+        for (size_t i = 0; i < 2 * t.cycles; i++, s.cycle++) {
+            struct pacer_load load;
+            s.next(&s, &load);
+            struct pacer_cycle done = pacer_loop_cycle(&l, &load);
+            double live = done.live - load.stack; /* less than was recorded in a smaller heap */
+            cr_expect_leq(live, load.live);
+            cr_expect_float_eq(done.gc_ns, (live * load.scan + load.stack) / load.speed, 2,
+                               "%s, cycle %zu: %g ns", file[f], i, done.gc_ns);
+        }
+        pacer_trace_free(&t);
+    }
+}
+
+Test(sim_pacer, a_trace_without_scan_work_is_refused)
+{
+    struct pacer_trace t;
+    char why[400] = "";
+    cr_expect_eq(pacer_trace_read(&t, HEDGE_TEST_DATA "/gctrace-only.log", NULL, why, sizeof why),
+                 -1);
+    cr_expect_not_null(strstr(why, "gcpacertrace=1"), "%s", why);
+    cr_expect_eq(pacer_trace_read(&t, HEDGE_TEST_DATA "/journald.log", NULL, why, sizeof why), -1);
+    cr_expect_not_null(strstr(why, "--pid NAME: expected one of: api[4711]"), "%s", why);
+    read_data(&t, "journald.log", "812");
+    cr_expect_str_eq(t.process, "cache[812]");
+    pacer_trace_free(&t);
 }
 
 /* ---- what is published of averages and maxima ---- */
