@@ -318,6 +318,7 @@ static error_t parse_measure(int key, char *arg, struct argp_state *state)
         parse_policies(state, o, arg);
         return 0;
     case KEY_GOGC:
+        o->gogc_given = true;
         if (!sim_sweep_list(&o->sweep, state, "gogc", arg))
             o->gogc = strcmp(arg, "off") == 0 ? -1 : whole(state, "gogc", arg, 0, 1e6);
         return 0;

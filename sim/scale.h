@@ -2,6 +2,7 @@
  * time, and the data that goes between them.
  *
  *   scale_options.c    the command line: kv's load and measuring options, and its own
+ *   scale_trace.c      the program from a recorded trace (scale_trace.h)
  *   scale_machine.c    what things cost on a machine: the built-in one, and JSON profiles
  *   scale_profile.c    how a collector behaves: hedge's and Go's constants
  *   scale_compare.c    `hedge-sim scale`: all runs, the report, the files
@@ -74,6 +75,13 @@ const char *scale_profile_choices(void);
 
 /* ---- options (scale_options.c) ---- */
 
+/* Where a quantity of a program from a trace comes from. */
+struct scale_note {
+    const char *source; /* "from it", "assumed", "given" */
+    char text[80];
+};
+#define SCALE_NOTES_MAX 12
+
 struct scale_options {
     struct kv_options load; /* procs: the simulated machine's */
     struct scale_machine machine;
@@ -85,10 +93,17 @@ struct scale_options {
     double scan_share;        /* of it that is scan work; NaN: as in kv's store */
     int sockets;              /* the CPUs lie on, each with its part of the memory */
     double noise;             /* marking is faster or slower by up to this share in each cycle */
+    double noise_asked;       /* NaN: not asked for */
     bool network;             /* arrivals come from the network, and not from timers */
     bool assist;              /* allocations assist */
     bool calibrate, check, benchmark;
     const char *calibrate_file;
+    const char *trace, *pid; /* NULL: none */
+    double trace_rate;       /* at which it was recorded; 0: the load's */
+    int trace_conns;         /* likewise */
+    char recorded[120];      /* what it is; with the notes, for the report */
+    struct scale_note note[SCALE_NOTES_MAX];
+    int notes;
 };
 void scale_options_parse(struct scale_options *opt, int argc, char **argv);
 /* What a request costs and allocates, as the options and the machine give it. */

@@ -3,6 +3,7 @@
  * also when an interrupt ends it early. */
 #include "sim/memory.h"
 #include "sim/scale.h"
+#include "sim/scale_trace.h"
 #include "sim/sim.h"
 #include "sim/text.h"
 #include <math.h>
@@ -43,6 +44,8 @@ static void header(FILE *out, const struct scale_options *o)
             100 * load->rate * scale_service_ns(o) / 1e9 / load->procs);
     fprintf(out, "heap      %s live, %s of it to scan\n", text_bytes(scale_live_heap(o), a),
             text_bytes(scale_scan_bytes(o), b));
+    if (o->trace != NULL)
+        scale_trace_print(out, o);
     fprintf(out, "runs      %d of each, %g s after %g s of warm-up, seed %llu\n", load->repetitions,
             load->duration_s, load->warmup_s, (unsigned long long)load->seed);
     kv_report_runs_heading(out);
@@ -118,6 +121,10 @@ int sim_scale(int argc, char **argv)
     scale_options_parse(&c.opt, argc, argv);
     struct sim_sweep *sweep = &c.opt.load.sweep;
     if (sim_sweep_asked(sweep)) {
+        if (c.opt.trace != NULL && !sweep->emit_jobs) {
+            scale_trace_print(stdout, &c.opt);
+            fputc('\n', stdout);
+        }
         int swept = sim_sweep_run(sweep, argc, argv, 0);
         sim_sweep_free(sweep);
         return swept;

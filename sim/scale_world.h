@@ -45,7 +45,8 @@ enum scale_state {
     SCALE_WAKES,  /* on the way to its loop */
     SCALE_RUNS,   /* a stage of a task */
     SCALE_SLICE,  /* works for the collector between two tasks */
-    SCALE_IDLE_MARKS
+    SCALE_IDLE_MARKS,
+    SCALE_ASSISTS /* for a task that has to wait after it */
 };
 
 struct scale_proc {
