@@ -46,6 +46,7 @@ struct kv_param {
 
 struct kv_options {
     const char *program; /* "hedge-sim kv": who ran, for the JSON and messages */
+    const char *about;   /* the program, on the page; NULL: kv's store */
     struct kv_param more[KV_PARAMS_MAX];
     int mores;
     int conns;   /* each is a client task, a server task, two channels */

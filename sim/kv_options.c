@@ -80,6 +80,7 @@ static const struct argp_option measure_options[] = {
     {NULL, 0, NULL, 0, "Files (each appears whole, by rename):", 4},
     {"json", KEY_JSON, "FILE", 0, "All runs", 4},
     {"csv", KEY_CSV, "FILE", 0, "All runs, one line each", 4},
+    {"report", KEY_REPORT, "FILE.html", 0, "One page with plots (needs gnuplot)", 4},
     {0}};
 
 /* Of kv alone: what only a live run has. */
@@ -94,7 +95,6 @@ static const struct argp_option options[] = {
     {"cycles", KEY_CYCLES, "FILE", 0, "CSV: one line per collection", 4},
     {"hgrm", KEY_HGRM, "DIR", 0,
      "A folder for each run's latency percentiles (HdrHistogram's format)", 4},
-    {"report", KEY_REPORT, "FILE.html", 0, "One page with plots (needs gnuplot)", 4},
     {0}};
 
 static const char before[] =
@@ -285,10 +285,6 @@ static error_t parse_files(int key, char *arg, struct argp_state *state, struct 
         o->hgrm = folder_name(state, "hgrm", arg);
         sim_sweep_refuse(&o->sweep, "hgrm");
         break;
-    case KEY_REPORT:
-        o->report = report_name(state, arg);
-        sim_sweep_output(&o->sweep, state, "report", arg);
-        break;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -341,6 +337,10 @@ static error_t parse_measure(int key, char *arg, struct argp_state *state)
     case KEY_CSV:
         o->csv = kv_option_file(state, "csv", arg);
         sim_sweep_output(&o->sweep, state, "csv", arg);
+        return 0;
+    case KEY_REPORT:
+        o->report = report_name(state, arg);
+        sim_sweep_output(&o->sweep, state, "report", arg);
         return 0;
     case KEY_FAIL_IF:
         if (o->checks == KV_CHECKS_MAX)

@@ -101,6 +101,7 @@ struct scale_options {
     const char *trace, *pid; /* NULL: none */
     double trace_rate;       /* at which it was recorded; 0: the load's */
     int trace_conns;         /* likewise */
+    char about[120];         /* the program, for the page */
     char recorded[120];      /* what it is; with the notes, for the report */
     struct scale_note note[SCALE_NOTES_MAX];
     int notes;

@@ -4,6 +4,7 @@
 #include "sim/scale.h"
 #include "sim/scale_trace.h"
 #include "sim/sim.h"
+#include "sim/text.h"
 #include <argp.h>
 #include <math.h>
 #include <string.h>
@@ -59,7 +60,8 @@ static const struct argp_option options[] = {
     {"calibrate", KEY_CALIBRATE, "FILE", 0,
      "Measure this machine with short live runs (25 s) and write what was found", 7},
     {"check", KEY_CHECK, NULL, 0,
-     "Run kv live at 1 and 2 procs and three loads, and print predicted beside measured latency",
+     "Run kv live at 1 and 2 procs and three loads, and print predicted beside measured latency "
+     "(--report: as a page)",
      7},
     {"benchmark", KEY_BENCHMARK, NULL, 0, "Print simulated requests per second of elapsed time", 7},
     {0}};
@@ -156,9 +158,21 @@ static void take_trace(struct argp_state *state, struct scale_options *o)
                    o->trace);
 }
 
+static void describe(struct scale_options *o)
+{
+    char bytes[32], live[32];
+    snprintf(o->about, sizeof o->about, "requests of %.4g us and %s, %s live, collector %s",
+             scale_service_ns(o) / 1e3, text_bytes(scale_request_bytes(o), bytes),
+             text_bytes(scale_live_heap(o), live), o->profile->name);
+    o->load.about = o->about;
+}
+
 static void finish(struct argp_state *state, struct scale_options *o)
 {
     take_trace(state, o);
+    describe(o);
+    if (o->calibrate && o->load.report != NULL)
+        argp_error(state, "--report: expected without --calibrate, which compares nothing");
     kv_options_finish(state, &o->load, o->profile->policies);
     add_text(&o->load, "profile", o->profile->name);
     add_text(&o->load, "machine", o->machine.name);

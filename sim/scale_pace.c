@@ -3,6 +3,7 @@
  * profiles take the goal and the runway from the same pacer, and have their own limits of the
  * trigger and their own assist ratio. */
 #include "sim/scale_world.h"
+#include <math.h>
 #include <string.h>
 
 static const struct hg_pacer_memory no_memory; /* none beside the heap: no memory limit here */
@@ -106,6 +107,29 @@ void scale_pace_scanned(struct scale_world *w)
         w->assist_ratio = go_ratio(w, 0);
 }
 
+/* As kv's table of cycles (kv_files.c); a simulated cycle is never forced. */
+static void add_row(struct scale_world *w, const struct hg_pacer_cycle *c)
+{
+    double row[KV_CYCLE_COLUMNS] = {w->cycle,
+                                    (double)(w->start_ns - w->begin) / 1e9,
+                                    (double)(w->mark_ns - w->begin) / 1e9,
+                                    (double)(w->now - w->begin) / 1e9,
+                                    (double)NAN,
+                                    (double)c->heap_at_start,
+                                    (double)c->heap_at_end,
+                                    (double)c->marked,
+                                    w->cycle_goal,
+                                    (double)w->trigger,
+                                    (double)c->scanned_heap,
+                                    (double)c->scanned_stack,
+                                    0,
+                                    (double)c->assist_ns,
+                                    (double)c->background_ns,
+                                    (double)c->idle_ns,
+                                    0};
+    kv_table_row(&w->rows, KV_CYCLE_COLUMNS, row);
+}
+
 static void remember(struct scale_world *w, const struct hg_pacer_cycle *c)
 {
     double over = (double)c->heap_at_end / w->cycle_goal;
@@ -114,6 +138,8 @@ static void remember(struct scale_world *w, const struct hg_pacer_cycle *c)
     if (!w->measuring)
         return;
     w->cycles++;
+    if (w->opt->load.report != NULL)
+        add_row(w, c);
     w->overshoots += over > 1;
     if (over > w->over_goal)
         w->over_goal = over;

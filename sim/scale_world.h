@@ -147,6 +147,7 @@ struct scale_world {
     /* What is kept for the results. */
     hg_histogram latency, hold, assist, handshake, runq, block_start, scratch;
     struct sim_blocks blocks;
+    struct kv_table rows; /* of cycles, for the page */
     uint64_t done, cycles, assists, overshoots;
     int64_t live_marked, peak;
     double over_goal;
