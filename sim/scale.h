@@ -91,6 +91,8 @@ struct scale_options {
     double request_bytes;     /* allocated by a request; NaN: as kv's parameters give */
     double live_heap;         /* bytes; NaN: kv's store */
     double scan_share;        /* of it that is scan work; NaN: as in kv's store */
+    double mark_rate;         /* bytes per second by a CPU of this collector; NaN: the machine's */
+    double stack_bytes;       /* of a task, to scan; NaN: the machine's */
     int sockets;              /* the CPUs lie on, each with its part of the memory */
     double noise;             /* marking is faster or slower by up to this share in each cycle */
     double noise_asked;       /* NaN: not asked for */
@@ -107,6 +109,11 @@ struct scale_options {
     int notes;
 };
 void scale_options_parse(struct scale_options *opt, int argc, char **argv);
+/* Sets how fast the profile's collector marks, in bytes per ns; what follows from it moves
+ * along. */
+void scale_set_mark_rate(struct scale_options *opt, double rate);
+/* Sets what a stack has to scan; longer ones take longer. After the rate. */
+void scale_set_stack(struct scale_options *opt, double bytes);
 /* What a request costs and allocates, as the options and the machine give it. */
 double scale_service_ns(const struct scale_options *opt);
 double scale_request_bytes(const struct scale_options *opt);

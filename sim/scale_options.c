@@ -20,6 +20,8 @@ enum {
     KEY_LIVE_HEAP,
     KEY_SCAN_SHARE,
     KEY_NOISE,
+    KEY_MARK_RATE,
+    KEY_STACK_BYTES,
     KEY_MACHINE,
     KEY_TRACE,
     KEY_PID,
@@ -48,6 +50,9 @@ static const struct argp_option options[] = {
      "Per cent of the live heap that has to be scanned (as in kv's store)", 5},
     {"noise", KEY_NOISE, "P", 0,
      "Marking is faster or slower by up to this many per cent in each cycle (0)", 5},
+    {"mark-rate", KEY_MARK_RATE, "BYTES", 0,
+     "Scan work that a CPU does in a second for this collector (as the machine was measured)", 5},
+    {"stack-bytes", KEY_STACK_BYTES, "N", 0, "Scan work of a task's stack (as the machine's)", 5},
     {"machine", KEY_MACHINE, "FILE", 0, "What things cost, as --calibrate wrote it", 5},
     {NULL, 0, NULL, 0, "A program from a recorded trace; options that are given win over it:", 6},
     {"trace", KEY_TRACE, "FILE", 0,
@@ -120,6 +125,7 @@ static void init(struct argp_state *state, struct scale_options *o)
     o->load.warmup_s = 3;
     o->profile = scale_profile_find("hedge");
     o->service_us = o->request_bytes = o->live_heap = o->scan_share = o->noise_asked = NAN;
+    o->mark_rate = o->stack_bytes = NAN;
     o->assist = true;
     o->sockets = 1;
     scale_machine_builtin(&o->machine);
@@ -169,6 +175,10 @@ static void describe(struct scale_options *o)
 
 static void finish(struct argp_state *state, struct scale_options *o)
 {
+    if (!isnan(o->mark_rate))
+        scale_set_mark_rate(o, o->mark_rate / 1e9);
+    if (!isnan(o->stack_bytes))
+        scale_set_stack(o, o->stack_bytes);
     take_trace(state, o);
     describe(o);
     if (o->calibrate && o->load.report != NULL)
@@ -203,6 +213,14 @@ static error_t parse_program(int key, char *arg, struct argp_state *state, struc
         return 0;
     case KEY_SCAN_SHARE:
         o->scan_share = kv_option_number(state, "scan-share", arg, 0, 100, false) / 100;
+        return 0;
+    case KEY_MARK_RATE:
+        o->mark_rate = parse_bytes(state, "mark-rate", arg);
+        if (o->mark_rate < 1e6)
+            argp_error(state, "--mark-rate: expected at least 1e6 bytes a second, not \"%s\"", arg);
+        return 0;
+    case KEY_STACK_BYTES:
+        o->stack_bytes = kv_option_number(state, "stack-bytes", arg, 1, 1e9, false);
         return 0;
     case KEY_SOCKETS:
         o->sockets = (int)kv_option_number(state, "sockets", arg, 1, 64, true);
@@ -294,6 +312,23 @@ void scale_options_parse(struct scale_options *opt, int argc, char **argv)
 }
 
 /* ---- what follows from them ---- */
+
+void scale_set_mark_rate(struct scale_options *opt, double rate)
+{
+    struct scale_machine *m = &opt->machine;
+    double wanted = rate / opt->profile->mark_factor;
+    m->slice_rate *= wanted / m->mark_rate;
+    m->mark_rate = wanted;
+}
+
+void scale_set_stack(struct scale_options *opt, double bytes)
+{
+    struct scale_machine *m = &opt->machine;
+    double more = fmax(0, bytes - m->stack_bytes) / m->mark_rate;
+    m->stack_bytes = bytes;
+    m->stack_ns += more;
+    m->switch_in_ns += more;
+}
 
 double scale_request_bytes(const struct scale_options *opt)
 {

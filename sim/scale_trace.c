@@ -232,16 +232,15 @@ static void apply_heap(struct scale_options *opt, const struct scale_recorded *r
 /* The rate of marking, and what follows from it. */
 static void apply_rate(struct scale_options *opt, const struct scale_recorded *rec)
 {
-    struct scale_machine *m = &opt->machine;
     char a[32];
     double factor = rec->hedge ? 1 : scale_profile_find("go1.23")->mark_factor;
+    if (given(opt, !isnan(opt->mark_rate), "mark-rate"))
+        return;
     if (!(rec->mark_rate > 0)) {
         note(opt, assumed, "marking is as fast as on the machine above");
         return;
     }
-    double rate = rec->mark_rate / factor;
-    m->slice_rate *= rate / m->mark_rate;
-    m->mark_rate = rate;
+    scale_set_mark_rate(opt, rec->mark_rate * opt->profile->mark_factor / factor);
     note(opt, taken, "%s scanned per second of the collector's CPU time",
          text_bytes(rec->mark_rate * 1e9, a));
     if (rec->hedge == opt->profile->go)
@@ -251,18 +250,16 @@ static void apply_rate(struct scale_options *opt, const struct scale_recorded *r
 
 static void apply_stacks(struct scale_options *opt, const struct scale_recorded *rec)
 {
-    struct scale_machine *m = &opt->machine;
     int conns = opt->trace_conns > 0 ? opt->trace_conns : opt->load.conns;
     double each = rec->stack / (2.0 * conns);
+    if (given(opt, !isnan(opt->stack_bytes), "stack-bytes"))
+        return;
     if (!(each >= LEAST_STACK)) {
-        note(opt, assumed, "stacks of %.0f bytes%s", m->stack_bytes,
+        note(opt, assumed, "stacks of %.0f bytes%s", opt->machine.stack_bytes,
              isnan(each) ? "" : " (recorded with too few tasks to tell)");
         return;
     }
-    double more = fmax(0, each - m->stack_bytes) / m->mark_rate;
-    m->stack_bytes = each;
-    m->stack_ns += more;
-    m->switch_in_ns += more;
+    scale_set_stack(opt, each);
     note(opt, taken, "stacks of %.0f bytes, two tasks for each of %d connections", each, conns);
 }
 

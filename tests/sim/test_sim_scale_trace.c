@@ -129,13 +129,16 @@ Test(sim_scale_trace, options_win)
 {
     struct scale_options o =
         options_of("--live-heap 300M --trace " DATA "go1.19.log --service 7 --request-bytes 50 "
-                   "--scan-share 12 --noise 3 --gogc 250");
+                   "--scan-share 12 --noise 3 --gogc 250 --mark-rate 200M --stack-bytes 3000 "
+                   "--profile go1.23");
     check_near("live", o.live_heap, 300 * MIB, 1e-9);
     check_near("bytes", o.request_bytes, 50, 0);
     check_near("share", o.scan_share, 0.12, 1e-9);
     check_near("noise", o.noise, 0.03, 1e-9);
     cr_assert_eq(o.load.gogc, 250);
     cr_assert_eq(o.service_us, 7);
+    cr_assert_eq(o.machine.stack_bytes, 3000);
+    check_near("rate", o.machine.mark_rate * o.profile->mark_factor, 0.2 * MIB / 1e6, 1e-9);
 }
 
 /* Without the pacer's lines nobody knows what was scanned, and the notes say so. */
