@@ -68,6 +68,9 @@ static const struct argp_option measure_options[] = {
      "Heap growth in per cent between cycles ($GOGC, else 100); off: only the floor; several: a "
      "sweep",
      2},
+    {"limit", KEY_LIMIT, "LIST", 0,
+     "Memory limit with B, KiB, MiB, GiB or TiB, or off ($GOMEMLIMIT, else off); several: a sweep",
+     2},
     {NULL, 0, NULL, 0, "Measuring:", 3},
     {"duration", KEY_DURATION, "S", 0, "Seconds measured in each run (30)", 3},
     {"warmup", KEY_WARMUP, "S", 0, "Seconds of load before that (5)", 3},
@@ -85,9 +88,6 @@ static const struct argp_option measure_options[] = {
 
 /* Of kv alone: what only a live run has. */
 static const struct argp_option options[] = {
-    {"limit", KEY_LIMIT, "LIST", 0,
-     "Memory limit with B, KiB, MiB, GiB or TiB, or off ($GOMEMLIMIT, else off); several: a sweep",
-     2},
     {"procs", KEY_PROCS, "N", 0, "Tasks that run at once ($GOMAXPROCS, else the CPUs)", 2},
     {"slowest", KEY_SLOWEST, "FILE", 0,
      "CSV: the ten slowest requests of each run, and where their time went", 4},
@@ -318,6 +318,10 @@ static error_t parse_measure(int key, char *arg, struct argp_state *state)
         if (!sim_sweep_list(&o->sweep, state, "gogc", arg))
             o->gogc = strcmp(arg, "off") == 0 ? -1 : whole(state, "gogc", arg, 0, 1e6);
         return 0;
+    case KEY_LIMIT:
+        if (!sim_sweep_list(&o->sweep, state, "limit", arg))
+            o->limit = parse_limit(state, arg);
+        return 0;
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &o->sweep;
         return 0;
@@ -363,10 +367,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = state->child_inputs[1] = o;
-        return 0;
-    case KEY_LIMIT:
-        if (!sim_sweep_list(&o->sweep, state, "limit", arg))
-            o->limit = parse_limit(state, arg);
         return 0;
     case KEY_PROCS:
         o->procs = whole(state, "procs", arg, 1, 1024);

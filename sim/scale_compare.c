@@ -36,6 +36,8 @@ static void header(FILE *out, const struct scale_options *o)
     fprintf(out, "collector %s, GOGC %s%s%s\n", o->profile->name,
             load->gogc < 0 ? "off" : text_count(load->gogc, a), o->assist ? "" : ", no assist",
             o->noise > 0 ? ", noise on marking" : "");
+    if (load->limit != INT64_MAX)
+        fprintf(out, "          memory limit %s\n", text_bytes((double)load->limit, a));
     fprintf(out, "load      %s connections, %s tasks, %s op/s Poisson, from %s\n",
             text_count(load->conns, a), text_count(2.0 * load->conns, b), text_count(load->rate, c),
             o->network ? "the network" : "timers");

@@ -167,6 +167,8 @@ void scale_grew(struct scale_world *w, int64_t bytes)
         w->peak = w->heap_live;
     if (!w->gc || w->heap_live < w->trigger || w->step != SCALE_RESTS)
         return;
+    if (w->limited && !w->profile->go)
+        return;
     w->triggered = true;
     w->step = SCALE_BEGIN;
     w->driver_at = w->now + scale_wake_ns(w, DRIVER_SLEPT);

@@ -80,6 +80,7 @@ static const char before[] =
     "  hedge-sim scale --profile go1.19 --network --service 350 --request-bytes 20000 \\\n"
     "      --live-heap 512M --vcpus 30 --conns 10000 --rate 30000\n"
     "  hedge-sim scale --gogc 50,100,200,400 --policy max:5 --want 'p99<=5ms'\n"
+    "  hedge-sim scale --gogc 100,400 --limit 400MiB,1GiB,off --policy max:5 --want 'p99<=5ms'\n"
     "  hedge-sim scale --trace service.log --trace-rate 3000 --service 350 \\\n"
     "      --profile go1.23 --network --vcpus 60 --conns 20000 --rate 60000\n"
     "  hedge-sim scale --calibrate here.json && hedge-sim scale --machine here.json --check\n\n"

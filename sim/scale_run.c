@@ -194,7 +194,7 @@ static void tick(struct scale_world *w)
     w->tick_at += SCALE_TICK_NS;
     scale_monitor(w);
     if (w->gc)
-        scale_pace_revise(w);
+        scale_pace_tick(w);
     if (!w->measuring && w->now >= w->begin && w->now < w->end) {
         w->measuring = true;
         w->from = w->sums;

@@ -137,9 +137,11 @@ struct scale_world {
     uint32_t stack_cursor, tasks;
     int working; /* procs with work taken from the pool */
     int dedicated_wanted;
-    double fraction; /* Go: of each proc's time for a fractional worker */
-    int64_t scan_heap;
+    double fraction;             /* Go: of each proc's time for a fractional worker */
+    int64_t scan_heap, overhead; /* overhead: what a memory limit covers beside objects */
     struct hg_pacer pacer;
+    bool limited; /* the limiter holds the collector back */
+    int64_t limiter_at, limiter_gc;
     struct scale_sums sums, at_start;
     int64_t alloc_at_scan, start_ns, mark_ns, heap_at_start, swept_heap;
     double cycle_goal;
@@ -241,6 +243,7 @@ void scale_pace_init(struct scale_world *w, const char *policy);
 void scale_pace_start(struct scale_world *w);
 void scale_pace_scanned(struct scale_world *w);
 void scale_pace_end(struct scale_world *w);
-void scale_pace_revise(struct scale_world *w);
+/* Now and then: the limiter, and what a running cycle owes. */
+void scale_pace_tick(struct scale_world *w);
 
 #endif

@@ -123,6 +123,15 @@ expect 0 scale --trace "$data/go1.19.log" --service 300 --profile go1.23 --polic
 has out 'given *--gogc'
 has out 'p99<=20ms holds'
 
+# ---- a memory limit, simulated ----
+expect 0 scale --vcpus 4 --conns 500 --rate 50000 --live-heap 30M --duration 0.5 --warmup 0 \
+    --gogc 400 --policy max:5 --limit 60MiB,off --json l.json --want 'p99<=20ms'
+has out '^60MiB '
+has l.json '"limit": "60MiB"'
+has out 'at limit 60MiB'
+expect 2 scale --limit 60MiB,1Zib
+has err 'limit: expected bytes'
+
 # ---- sweeps ----
 small="--conns 20 --rate 500 --keys 1000 --duration 0.3 --warmup 0"
 # shellcheck disable=SC2086
