@@ -77,13 +77,13 @@ static const char before[] =
     "from a machine's profile; nothing else is fitted (docs/design/scale.md).\n\n"
     "Examples:\n"
     "  hedge-sim scale --vcpus 60 --conns 20000 --rate 50000\n"
-    "  hedge-sim scale --profile go1.19 --network --service 350 --request-bytes 20000 \\\n"
-    "      --live-heap 512M --vcpus 30 --conns 10000 --rate 30000\n"
+    "  hedge-sim scale --profile go1.19 --network --service 350 \\\n"
+    "      --request-bytes 20000 --live-heap 512M --vcpus 30 --rate 30000\n"
     "  hedge-sim scale --gogc 50,100,200,400 --policy max:5 --want 'p99<=5ms'\n"
-    "  hedge-sim scale --gogc 100,400 --limit 400MiB,1GiB,off --policy max:5 --want 'p99<=5ms'\n"
+    "  hedge-sim scale --gogc 100,400 --limit 1GiB,off --want 'p99<=5ms'\n"
     "  hedge-sim scale --trace service.log --trace-rate 3000 --service 350 \\\n"
     "      --profile go1.23 --network --vcpus 60 --conns 20000 --rate 60000\n"
-    "  hedge-sim scale --calibrate here.json && hedge-sim scale --machine here.json --check\n\n"
+    "  hedge-sim scale --calibrate a.json; hedge-sim scale --machine a.json --check\n\n"
     "Exit status: 0; 1: a check of --fail-if failed; 2: wrong usage; 3: a live run or a file "
     "failed; 130: Ctrl-C (what was done until then is reported).";
 
