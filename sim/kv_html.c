@@ -187,7 +187,7 @@ static bool heap_of(struct sim_report *page, const struct kv_result *r)
         {"goal", 6}, {"trigger", 7}, {"allocated or live", 5}};
     static const struct heap_curve by_cycle[] = {
         {"goal", 8}, {"trigger", 9}, {"at the end of marking", 6}, {"live after it", 7}};
-    char title[120], few[32], all[32], part[80] = "";
+    char title[160], few[32], all[32], part[80] = "";
     const struct kv_table *t = &r->cycles;
     if (r->series.rows > 0) {
         snprintf(title, sizeof title, "Heap, trigger and goal: %s", r->policy);
