@@ -28,7 +28,7 @@ struct argp_state;
 #define KV_ENTRY_NODES   4 /* pointerful nodes of 48 bytes that hang off each entry of the store */
 #define KV_POLICIES_MAX  12
 #define KV_CHECKS_MAX    16
-#define KV_PARAMS_MAX    12
+#define KV_PARAMS_MAX    16
 #define KV_FEWEST_CYCLES 30 /* below, a run's p99.9 rests on too few cycles to be printed */
 
 /* ---- options (kv_options.c) ---- */
@@ -46,6 +46,7 @@ struct kv_param {
 
 struct kv_options {
     const char *program; /* "hedge-sim kv": who ran, for the JSON and messages */
+    const char *about;   /* the program, on the page; NULL: kv's store */
     struct kv_param more[KV_PARAMS_MAX];
     int mores;
     int conns;   /* each is a client task, a server task, two channels */
@@ -57,6 +58,7 @@ struct kv_options {
     int depth;         /* stack frames of 16 pointers under each parked task */
     double burst_us;   /* arrivals are put off to the next multiple; 0: they come as they come */
     int gogc;          /* -1: off */
+    bool gogc_given;   /* on the command line */
     int64_t limit;     /* memory, bytes; INT64_MAX: none */
     int procs;         /* -1: as the runtime chooses */
     double duration_s, warmup_s;

@@ -172,7 +172,7 @@ int kv_files_write(const struct kv_options *opt, const struct sim_machine *m,
     }
     char why[400];
     if (opt->report != NULL && kv_html_write(opt, m, runs, why, sizeof why) != 0) {
-        fprintf(stderr, "hedge-sim kv: --report: cannot write \"%s\": %s\n", opt->report, why);
+        fprintf(stderr, "%s: --report: cannot write \"%s\": %s\n", opt->program, opt->report, why);
         failed++;
     }
     for (int i = 0; i < runs->n && opt->hgrm != NULL; i++)

@@ -1,5 +1,6 @@
-/* kv_html.c: the page of a comparison (--report): latency percentiles, figures of each policy, heap
- * and goal over time, the collector's share, and where the time of slow requests went. */
+/* kv_html.c: the page of a comparison (--report) of kv or scale: latency percentiles, figures of
+ * each policy, heap and goal over time or by cycle, the collector's share, and where the time of
+ * slow requests went. What a program does not know takes no place on its page. */
 #include "sim/hist.h"
 #include "sim/kv.h"
 #include "sim/memory.h"
@@ -10,6 +11,8 @@
 #include <string.h>
 
 #define CURVE_POINTS 200
+#define HEAP_POINTS  2000 /* a plot of more is slow to show and no clearer */
+#define HEAP_CURVES  4
 #define MIB          1048576.0
 
 /* ---- percentiles ---- */
@@ -97,28 +100,44 @@ static const struct {
              {"resident, MiB", KV_MAX_RSS, MIB, "%.1f"}};
 #define LINES (sizeof lines / sizeof *lines)
 
+/* Which figures any policy has; returns how many. */
+static size_t known_lines(const struct kv_summary *s, size_t *known)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < LINES; k++) {
+        bool any = false;
+        for (int i = 0; i < s->policies; i++)
+            any |= !isnan(s->policy[i].median[lines[k].metric]);
+        if (any)
+            known[n++] = k;
+    }
+    return n;
+}
+
+static void put_figure(char *into, const struct kv_policy_summary *p, size_t line)
+{
+    double v = p->median[lines[line].metric] / lines[line].unit;
+    if (lines[line].metric == KV_P999 && p->few_cycles)
+        snprintf(into, 32, "too few");
+    else if (isnan(v))
+        snprintf(into, 32, "-");
+    else
+        snprintf(into, 32, lines[line].format, v);
+}
+
 static void figures_table(struct sim_report *page, const struct kv_summary *s)
 {
-    size_t columns = LINES + 1, rows = (size_t)s->policies + 1;
+    size_t known[LINES], columns = known_lines(s, known) + 1, rows = (size_t)s->policies + 1;
     const char **cell = sim_alloc(columns * rows, sizeof *cell);
     char(*text)[32] = sim_alloc(columns * rows, sizeof *text);
     cell[0] = "policy";
-    for (size_t k = 0; k < LINES; k++)
-        cell[k + 1] = lines[k].label;
-    for (int i = 0; i < s->policies; i++) {
-        const struct kv_policy_summary *p = &s->policy[i];
-        const char **row = &cell[(size_t)(i + 1) * columns];
-        row[0] = p->policy;
-        for (size_t k = 0; k < LINES; k++) {
-            char *into = text[(size_t)i * columns + k];
-            double v = p->median[lines[k].metric] / lines[k].unit;
-            row[k + 1] = into;
-            if (lines[k].metric == KV_P999 && p->few_cycles)
-                snprintf(into, 32, "too few");
-            else if (isnan(v))
-                snprintf(into, 32, "-");
-            else
-                snprintf(into, 32, lines[k].format, v);
+    for (size_t k = 1; k < columns; k++)
+        cell[k] = lines[known[k - 1]].label;
+    for (size_t i = 1; i < rows; i++) {
+        cell[i * columns] = s->policy[i - 1].policy;
+        for (size_t k = 1; k < columns; k++) {
+            put_figure(text[i * columns + k], &s->policy[i - 1], known[k - 1]);
+            cell[i * columns + k] = text[i * columns + k];
         }
     }
     sim_report_table(page, "Medians of the repetitions", columns, rows, cell);
@@ -128,44 +147,75 @@ static void figures_table(struct sim_report *page, const struct kv_summary *s)
 
 /* ---- heap over time ---- */
 
-static void heap_plot(struct sim_report *page, const struct kv_result *r)
+struct heap_curve {
+    const char *name;
+    int column; /* of the table, kv_files.c */
+};
+
+/* n curves over the seconds in column `at`, of at most HEAP_POINTS rows. */
+static void heap_plot(struct sim_report *page, const char *title, const struct kv_table *t, int at,
+                      const struct heap_curve *curve, size_t n)
 {
-    static const struct {
-        const char *name;
-        int column; /* of the series, kv_files.c */
-    } curves[] = {{"goal", 6}, {"trigger", 7}, {"allocated or live", 5}};
-    size_t n = r->series.rows;
-    struct sim_series series[3];
-    double *x = sim_alloc(n, sizeof *x), *y[3];
-    char title[80];
-    snprintf(title, sizeof title, "Heap, trigger and goal: %s", r->policy);
-    for (size_t k = 0; k < 3; k++) {
-        y[k] = sim_alloc(n, sizeof **y);
-        for (size_t i = 0; i < n; i++) {
-            const double *row = &r->series.cell[i * r->series.columns];
-            x[i] = row[0];
-            y[k][i] = row[curves[k].column] < 1e15 ? row[curves[k].column] / MIB : (double)NAN;
+    size_t points = t->rows < HEAP_POINTS ? t->rows : HEAP_POINTS;
+    struct sim_series series[HEAP_CURVES];
+    double *x = sim_alloc(points, sizeof *x), *y[HEAP_CURVES];
+    for (size_t k = 0; k < n; k++) {
+        y[k] = sim_alloc(points, sizeof **y);
+        for (size_t i = 0; i < points; i++) {
+            const double *row = &t->cell[i * t->columns];
+            x[i] = row[at];
+            y[k][i] = row[curve[k].column] < 1e15 ? row[curve[k].column] / MIB : (double)NAN;
         }
-        series[k] = (struct sim_series){curves[k].name, x, y[k], n, SIM_PLOT_LINES};
+        series[k] = (struct sim_series){curve[k].name, x, y[k], points, SIM_PLOT_LINES};
     }
     struct sim_plot plot = {.title = title,
                             .x_label = "seconds",
                             .y_label = "MiB",
                             .series = series,
-                            .n = 3,
+                            .n = n,
                             .from_zero = true};
     sim_report_plot(page, &plot);
-    for (size_t k = 0; k < 3; k++)
+    for (size_t k = 0; k < n; k++)
         free(y[k]);
     free(x);
+}
+
+/* Over time, where that was sampled, or else at each collection. */
+static bool heap_of(struct sim_report *page, const struct kv_result *r)
+{
+    static const struct heap_curve over_time[] = {
+        {"goal", 6}, {"trigger", 7}, {"allocated or live", 5}};
+    static const struct heap_curve by_cycle[] = {
+        {"goal", 8}, {"trigger", 9}, {"at the end of marking", 6}, {"live after it", 7}};
+    char title[160], few[32], all[32], part[80] = "";
+    const struct kv_table *t = &r->cycles;
+    if (r->series.rows > 0) {
+        snprintf(title, sizeof title, "Heap, trigger and goal: %s", r->policy);
+        heap_plot(page, title, &r->series, 0, over_time, 3);
+        return true;
+    }
+    if (t->rows == 0)
+        return false;
+    if (t->rows > HEAP_POINTS)
+        snprintf(part, sizeof part, " (the first %s of %s)", text_count(HEAP_POINTS, few),
+                 text_count((double)t->rows, all));
+    snprintf(title, sizeof title, "Heap and goal at each collection: %s%s", r->policy, part);
+    heap_plot(page, title, t, 3, by_cycle, 4);
+    return true;
 }
 
 /* The first repetition of each policy. */
 static void heap_plots(struct sim_report *page, const struct kv_runs *runs)
 {
-    for (int i = 0; i < runs->n; i++)
-        if (runs->run[i].gc && runs->run[i].repetition == 1 && runs->run[i].series.rows > 0)
-            heap_plot(page, &runs->run[i]);
+    bool any = false;
+    for (int i = 0; i < runs->n; i++) {
+        const struct kv_result *r = &runs->run[i];
+        if (!r->gc || r->repetition != 1)
+            continue;
+        if (!any && r->series.rows + r->cycles.rows > 0)
+            sim_report_heading(page, "Heap");
+        any |= heap_of(page, r);
+    }
 }
 
 /* ---- bars ---- */
@@ -184,6 +234,9 @@ static void share_plot(struct sim_report *page, const struct kv_summary *s)
         tick[n] = (struct sim_tick){(double)n, s->policy[i].policy};
         n++;
     }
+    if (n == 0)
+        return;
+    sim_report_heading(page, "Collector");
     struct sim_series series[2] = {{"assist, % of GC CPU", x, assist, n, SIM_PLOT_BARS},
                                    {"GC CPU, % of procs", x, gc, n, SIM_PLOT_BARS}};
     struct sim_plot plot = {.title = "Assist share by policy",
@@ -211,12 +264,17 @@ static void blame_plot(struct sim_report *page, const struct kv_summary *s)
     struct sim_tick tick[KV_POLICIES_MAX];
     struct sim_series series[KV_PARTS];
     double x[KV_POLICIES_MAX], y[KV_PARTS][KV_POLICIES_MAX];
+    bool known = false;
     for (int i = 0; i < s->policies; i++) {
+        known |= !isnan(blame_share(&s->policy[i], 0));
         x[i] = i;
         tick[i] = (struct sim_tick){i, s->policy[i].policy};
         for (int k = 0; k < KV_PARTS; k++)
             y[k][i] = blame_share(&s->policy[i], k);
     }
+    if (!known)
+        return;
+    sim_report_heading(page, "Blame");
     for (int k = 0; k < KV_PARTS; k++)
         series[k] =
             (struct sim_series){kv_part_text[k], x, y[k], (size_t)s->policies, SIM_PLOT_BARS};
@@ -272,24 +330,23 @@ int kv_html_write(const struct kv_options *opt, const struct sim_machine *m,
                   const struct kv_runs *runs, char *why, size_t room)
 {
     struct kv_summary s;
-    char subtitle[240], conns[32], rate[32];
+    char subtitle[400], conns[32], rate[32], store[64];
     kv_summarise(runs, &s);
+    snprintf(store, sizeof store, "%d keys of %d bytes", opt->keys, opt->value_bytes);
     snprintf(subtitle, sizeof subtitle,
-             "%s connections, %s op/s, %d keys of %d bytes, GOGC %d; %d CPUs (%.60s), %.60s",
-             text_count(opt->conns, conns), text_count(opt->rate, rate), opt->keys,
-             opt->value_bytes, opt->gogc, m->cpus, m->cpu[0] != 0 ? m->cpu : "unknown", m->kernel);
-    struct sim_report *page = sim_report_begin("hedge-sim kv", subtitle);
+             "%s connections, %s op/s, %.120s, GOGC %d; %d CPUs (%.60s), %.60s",
+             text_count(opt->conns, conns), text_count(opt->rate, rate),
+             opt->about != NULL ? opt->about : store, opt->gogc, m->cpus,
+             m->cpu[0] != 0 ? m->cpu : "unknown", m->kernel);
+    struct sim_report *page = sim_report_begin(opt->program, subtitle);
     if (runs->skipped[0] != 0)
         sim_report_text(page, runs->skipped);
     sim_report_heading(page, "Latency");
     latency_plot(page, runs, &s);
     remarks(page, opt, runs, &s);
     figures_table(page, &s);
-    sim_report_heading(page, "Heap");
     heap_plots(page, runs);
-    sim_report_heading(page, "Collector");
     share_plot(page, &s);
-    sim_report_heading(page, "Blame");
     blame_plot(page, &s);
     return sim_report_end(page, opt->report, why, room);
 }

@@ -68,6 +68,9 @@ static const struct argp_option measure_options[] = {
      "Heap growth in per cent between cycles ($GOGC, else 100); off: only the floor; several: a "
      "sweep",
      2},
+    {"limit", KEY_LIMIT, "LIST", 0,
+     "Memory limit with B, KiB, MiB, GiB or TiB, or off ($GOMEMLIMIT, else off); several: a sweep",
+     2},
     {NULL, 0, NULL, 0, "Measuring:", 3},
     {"duration", KEY_DURATION, "S", 0, "Seconds measured in each run (30)", 3},
     {"warmup", KEY_WARMUP, "S", 0, "Seconds of load before that (5)", 3},
@@ -80,13 +83,11 @@ static const struct argp_option measure_options[] = {
     {NULL, 0, NULL, 0, "Files (each appears whole, by rename):", 4},
     {"json", KEY_JSON, "FILE", 0, "All runs", 4},
     {"csv", KEY_CSV, "FILE", 0, "All runs, one line each", 4},
+    {"report", KEY_REPORT, "FILE.html", 0, "One page with plots (needs gnuplot)", 4},
     {0}};
 
 /* Of kv alone: what only a live run has. */
 static const struct argp_option options[] = {
-    {"limit", KEY_LIMIT, "LIST", 0,
-     "Memory limit with B, KiB, MiB, GiB or TiB, or off ($GOMEMLIMIT, else off); several: a sweep",
-     2},
     {"procs", KEY_PROCS, "N", 0, "Tasks that run at once ($GOMAXPROCS, else the CPUs)", 2},
     {"slowest", KEY_SLOWEST, "FILE", 0,
      "CSV: the ten slowest requests of each run, and where their time went", 4},
@@ -94,7 +95,6 @@ static const struct argp_option options[] = {
     {"cycles", KEY_CYCLES, "FILE", 0, "CSV: one line per collection", 4},
     {"hgrm", KEY_HGRM, "DIR", 0,
      "A folder for each run's latency percentiles (HdrHistogram's format)", 4},
-    {"report", KEY_REPORT, "FILE.html", 0, "One page with plots (needs gnuplot)", 4},
     {0}};
 
 static const char before[] =
@@ -285,10 +285,6 @@ static error_t parse_files(int key, char *arg, struct argp_state *state, struct 
         o->hgrm = folder_name(state, "hgrm", arg);
         sim_sweep_refuse(&o->sweep, "hgrm");
         break;
-    case KEY_REPORT:
-        o->report = report_name(state, arg);
-        sim_sweep_output(&o->sweep, state, "report", arg);
-        break;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -318,8 +314,13 @@ static error_t parse_measure(int key, char *arg, struct argp_state *state)
         parse_policies(state, o, arg);
         return 0;
     case KEY_GOGC:
+        o->gogc_given = true;
         if (!sim_sweep_list(&o->sweep, state, "gogc", arg))
             o->gogc = strcmp(arg, "off") == 0 ? -1 : whole(state, "gogc", arg, 0, 1e6);
+        return 0;
+    case KEY_LIMIT:
+        if (!sim_sweep_list(&o->sweep, state, "limit", arg))
+            o->limit = parse_limit(state, arg);
         return 0;
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &o->sweep;
@@ -340,6 +341,10 @@ static error_t parse_measure(int key, char *arg, struct argp_state *state)
     case KEY_CSV:
         o->csv = kv_option_file(state, "csv", arg);
         sim_sweep_output(&o->sweep, state, "csv", arg);
+        return 0;
+    case KEY_REPORT:
+        o->report = report_name(state, arg);
+        sim_sweep_output(&o->sweep, state, "report", arg);
         return 0;
     case KEY_FAIL_IF:
         if (o->checks == KV_CHECKS_MAX)
@@ -362,10 +367,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = state->child_inputs[1] = o;
-        return 0;
-    case KEY_LIMIT:
-        if (!sim_sweep_list(&o->sweep, state, "limit", arg))
-            o->limit = parse_limit(state, arg);
         return 0;
     case KEY_PROCS:
         o->procs = whole(state, "procs", arg, 1, 1024);

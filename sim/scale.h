@@ -2,6 +2,7 @@
  * time, and the data that goes between them.
  *
  *   scale_options.c    the command line: kv's load and measuring options, and its own
+ *   scale_trace.c      the program from a recorded trace (scale_trace.h)
  *   scale_machine.c    what things cost on a machine: the built-in one, and JSON profiles
  *   scale_profile.c    how a collector behaves: hedge's and Go's constants
  *   scale_compare.c    `hedge-sim scale`: all runs, the report, the files
@@ -74,6 +75,13 @@ const char *scale_profile_choices(void);
 
 /* ---- options (scale_options.c) ---- */
 
+/* Where a quantity of a program from a trace comes from. */
+struct scale_note {
+    const char *source; /* "from it", "assumed", "given" */
+    char text[80];
+};
+#define SCALE_NOTES_MAX 12
+
 struct scale_options {
     struct kv_options load; /* procs: the simulated machine's */
     struct scale_machine machine;
@@ -83,14 +91,29 @@ struct scale_options {
     double request_bytes;     /* allocated by a request; NaN: as kv's parameters give */
     double live_heap;         /* bytes; NaN: kv's store */
     double scan_share;        /* of it that is scan work; NaN: as in kv's store */
+    double mark_rate;         /* bytes per second by a CPU of this collector; NaN: the machine's */
+    double stack_bytes;       /* of a task, to scan; NaN: the machine's */
     int sockets;              /* the CPUs lie on, each with its part of the memory */
     double noise;             /* marking is faster or slower by up to this share in each cycle */
+    double noise_asked;       /* NaN: not asked for */
     bool network;             /* arrivals come from the network, and not from timers */
     bool assist;              /* allocations assist */
     bool calibrate, check, benchmark;
     const char *calibrate_file;
+    const char *trace, *pid; /* NULL: none */
+    double trace_rate;       /* at which it was recorded; 0: the load's */
+    int trace_conns;         /* likewise */
+    char about[120];         /* the program, for the page */
+    char recorded[120];      /* what it is; with the notes, for the report */
+    struct scale_note note[SCALE_NOTES_MAX];
+    int notes;
 };
 void scale_options_parse(struct scale_options *opt, int argc, char **argv);
+/* Sets how fast the profile's collector marks, in bytes per ns; what follows from it moves
+ * along. */
+void scale_set_mark_rate(struct scale_options *opt, double rate);
+/* Sets what a stack has to scan; longer ones take longer. After the rate. */
+void scale_set_stack(struct scale_options *opt, double bytes);
 /* What a request costs and allocates, as the options and the machine give it. */
 double scale_service_ns(const struct scale_options *opt);
 double scale_request_bytes(const struct scale_options *opt);

@@ -3,6 +3,7 @@
  * also when an interrupt ends it early. */
 #include "sim/memory.h"
 #include "sim/scale.h"
+#include "sim/scale_trace.h"
 #include "sim/sim.h"
 #include "sim/text.h"
 #include <math.h>
@@ -35,6 +36,8 @@ static void header(FILE *out, const struct scale_options *o)
     fprintf(out, "collector %s, GOGC %s%s%s\n", o->profile->name,
             load->gogc < 0 ? "off" : text_count(load->gogc, a), o->assist ? "" : ", no assist",
             o->noise > 0 ? ", noise on marking" : "");
+    if (load->limit != INT64_MAX)
+        fprintf(out, "          memory limit %s\n", text_bytes((double)load->limit, a));
     fprintf(out, "load      %s connections, %s tasks, %s op/s Poisson, from %s\n",
             text_count(load->conns, a), text_count(2.0 * load->conns, b), text_count(load->rate, c),
             o->network ? "the network" : "timers");
@@ -43,6 +46,8 @@ static void header(FILE *out, const struct scale_options *o)
             100 * load->rate * scale_service_ns(o) / 1e9 / load->procs);
     fprintf(out, "heap      %s live, %s of it to scan\n", text_bytes(scale_live_heap(o), a),
             text_bytes(scale_scan_bytes(o), b));
+    if (o->trace != NULL)
+        scale_trace_print(out, o);
     fprintf(out, "runs      %d of each, %g s after %g s of warm-up, seed %llu\n", load->repetitions,
             load->duration_s, load->warmup_s, (unsigned long long)load->seed);
     kv_report_runs_heading(out);
@@ -118,6 +123,10 @@ int sim_scale(int argc, char **argv)
     scale_options_parse(&c.opt, argc, argv);
     struct sim_sweep *sweep = &c.opt.load.sweep;
     if (sim_sweep_asked(sweep)) {
+        if (c.opt.trace != NULL && !sweep->emit_jobs) {
+            scale_trace_print(stdout, &c.opt);
+            fputc('\n', stdout);
+        }
         int swept = sim_sweep_run(sweep, argc, argv, 0);
         sim_sweep_free(sweep);
         return swept;

@@ -33,7 +33,8 @@ static void handshake(struct scale_world *w, enum scale_step step, double each)
         int64_t at = answers_at(w, p);
         if (at > last)
             last = at;
-        if (p->state == SCALE_RUNS || p->state == SCALE_SLICE || p->state == SCALE_IDLE_MARKS) {
+        if (p->state == SCALE_RUNS || p->state == SCALE_SLICE || p->state == SCALE_IDLE_MARKS ||
+            p->state == SCALE_ASSISTS) {
             p->delay += (int64_t)(own + each);
             scale_hold(w, (int64_t)(own + each));
         }
@@ -165,6 +166,8 @@ void scale_grew(struct scale_world *w, int64_t bytes)
     if (w->heap_live > w->peak)
         w->peak = w->heap_live;
     if (!w->gc || w->heap_live < w->trigger || w->step != SCALE_RESTS)
+        return;
+    if (w->limited && !w->profile->go)
         return;
     w->triggered = true;
     w->step = SCALE_BEGIN;

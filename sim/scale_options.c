@@ -2,7 +2,9 @@
  * the same parameters mean the same, and those that only a simulation has. Wrong values end the
  * process with status 2 and a message, as in kv_options.c. */
 #include "sim/scale.h"
+#include "sim/scale_trace.h"
 #include "sim/sim.h"
+#include "sim/text.h"
 #include <argp.h>
 #include <math.h>
 #include <string.h>
@@ -18,7 +20,13 @@ enum {
     KEY_LIVE_HEAP,
     KEY_SCAN_SHARE,
     KEY_NOISE,
+    KEY_MARK_RATE,
+    KEY_STACK_BYTES,
     KEY_MACHINE,
+    KEY_TRACE,
+    KEY_PID,
+    KEY_TRACE_RATE,
+    KEY_TRACE_CONNS,
     KEY_CALIBRATE,
     KEY_CHECK,
     KEY_BENCHMARK
@@ -42,14 +50,25 @@ static const struct argp_option options[] = {
      "Per cent of the live heap that has to be scanned (as in kv's store)", 5},
     {"noise", KEY_NOISE, "P", 0,
      "Marking is faster or slower by up to this many per cent in each cycle (0)", 5},
+    {"mark-rate", KEY_MARK_RATE, "BYTES", 0,
+     "Scan work that a CPU does in a second for this collector (as the machine was measured)", 5},
+    {"stack-bytes", KEY_STACK_BYTES, "N", 0, "Scan work of a task's stack (as the machine's)", 5},
     {"machine", KEY_MACHINE, "FILE", 0, "What things cost, as --calibrate wrote it", 5},
-    {NULL, 0, NULL, 0, "Instead of a comparison:", 6},
-    {"calibrate", KEY_CALIBRATE, "FILE", 0,
-     "Measure this machine with short live runs (25 s) and write what was found", 6},
-    {"check", KEY_CHECK, NULL, 0,
-     "Run kv live at 1 and 2 procs and three loads, and print predicted beside measured latency",
+    {NULL, 0, NULL, 0, "A program from a recorded trace; options that are given win over it:", 6},
+    {"trace", KEY_TRACE, "FILE", 0,
+     "Lines of GODEBUG=gctrace=1,gcpacertrace=1 of a service in Go or hedge; -: standard input", 6},
+    {"pid", KEY_PID, "NAME", 0, "Which of its processes, by pid, name or a part of it", 6},
+    {"trace-rate", KEY_TRACE_RATE, "OPS", 0, "Requests per second while it was recorded (--rate)",
      6},
-    {"benchmark", KEY_BENCHMARK, NULL, 0, "Print simulated requests per second of elapsed time", 6},
+    {"trace-conns", KEY_TRACE_CONNS, "N", 0, "Connections while it was recorded (--conns)", 6},
+    {NULL, 0, NULL, 0, "Instead of a comparison:", 7},
+    {"calibrate", KEY_CALIBRATE, "FILE", 0,
+     "Measure this machine with short live runs (25 s) and write what was found", 7},
+    {"check", KEY_CHECK, NULL, 0,
+     "Run kv live at 1 and 2 procs and three loads, and print predicted beside measured latency "
+     "(--report: as a page)",
+     7},
+    {"benchmark", KEY_BENCHMARK, NULL, 0, "Print simulated requests per second of elapsed time", 7},
     {0}};
 
 static const char before[] =
@@ -58,10 +77,13 @@ static const char before[] =
     "from a machine's profile; nothing else is fitted (docs/design/scale.md).\n\n"
     "Examples:\n"
     "  hedge-sim scale --vcpus 60 --conns 20000 --rate 50000\n"
-    "  hedge-sim scale --profile go1.19 --network --service 350 --request-bytes 20000 \\\n"
-    "      --live-heap 512M --vcpus 30 --conns 10000 --rate 30000\n"
+    "  hedge-sim scale --profile go1.19 --network --service 350 \\\n"
+    "      --request-bytes 20000 --live-heap 512M --vcpus 30 --rate 30000\n"
     "  hedge-sim scale --gogc 50,100,200,400 --policy max:5 --want 'p99<=5ms'\n"
-    "  hedge-sim scale --calibrate here.json && hedge-sim scale --machine here.json --check\n\n"
+    "  hedge-sim scale --gogc 100,400 --limit 1GiB,off --want 'p99<=5ms'\n"
+    "  hedge-sim scale --trace service.log --trace-rate 3000 --service 350 \\\n"
+    "      --profile go1.23 --network --vcpus 60 --conns 20000 --rate 60000\n"
+    "  hedge-sim scale --calibrate a.json; hedge-sim scale --machine a.json --check\n\n"
     "Exit status: 0; 1: a check of --fail-if failed; 2: wrong usage; 3: a live run or a file "
     "failed; 130: Ctrl-C (what was done until then is reported).";
 
@@ -103,7 +125,8 @@ static void init(struct argp_state *state, struct scale_options *o)
     o->load.duration_s = 10;
     o->load.warmup_s = 3;
     o->profile = scale_profile_find("hedge");
-    o->service_us = o->request_bytes = o->live_heap = o->scan_share = NAN;
+    o->service_us = o->request_bytes = o->live_heap = o->scan_share = o->noise_asked = NAN;
+    o->mark_rate = o->stack_bytes = NAN;
     o->assist = true;
     o->sockets = 1;
     scale_machine_builtin(&o->machine);
@@ -119,8 +142,48 @@ static void add_text(struct kv_options *load, const char *name, const char *text
     load->more[load->mores++] = (struct kv_param){name, text, 0};
 }
 
+/* The program of --trace. A sweep's points read it again, each with its own options. */
+static void take_trace(struct argp_state *state, struct scale_options *o)
+{
+    struct scale_recorded rec;
+    char why[500];
+    if (o->trace == NULL) {
+        if (o->pid != NULL || o->trace_rate > 0 || o->trace_conns > 0)
+            argp_error(state, "--%s: expected with --trace FILE",
+                       o->pid != NULL      ? "pid"
+                       : o->trace_rate > 0 ? "trace-rate"
+                                           : "trace-conns");
+        return;
+    }
+    if (scale_trace_read(o->trace, o->pid, &rec, why, sizeof why) != 0)
+        argp_error(state, "--trace: %s", why);
+    scale_trace_apply(o, &rec);
+    if (isnan(o->service_us) && !sim_sweep_has(&o->load.sweep, "service"))
+        argp_error(state,
+                   "--trace: %s: a trace of Go does not say what CPU time a request takes: "
+                   "expected --service US (CPU time of the process over requests)",
+                   o->trace);
+}
+
+static void describe(struct scale_options *o)
+{
+    char bytes[32], live[32];
+    snprintf(o->about, sizeof o->about, "requests of %.4g us and %s, %s live, collector %s",
+             scale_service_ns(o) / 1e3, text_bytes(scale_request_bytes(o), bytes),
+             text_bytes(scale_live_heap(o), live), o->profile->name);
+    o->load.about = o->about;
+}
+
 static void finish(struct argp_state *state, struct scale_options *o)
 {
+    if (!isnan(o->mark_rate))
+        scale_set_mark_rate(o, o->mark_rate / 1e9);
+    if (!isnan(o->stack_bytes))
+        scale_set_stack(o, o->stack_bytes);
+    take_trace(state, o);
+    describe(o);
+    if (o->calibrate && o->load.report != NULL)
+        argp_error(state, "--report: expected without --calibrate, which compares nothing");
     kv_options_finish(state, &o->load, o->profile->policies);
     add_text(&o->load, "profile", o->profile->name);
     add_text(&o->load, "machine", o->machine.name);
@@ -132,6 +195,9 @@ static void finish(struct argp_state *state, struct scale_options *o)
     add_number(&o->load, "scan_bytes", scale_scan_bytes(o));
     add_number(&o->load, "noise", o->noise);
     add_number(&o->load, "sockets", o->sockets);
+    add_number(&o->load, "mark_rate", o->machine.mark_rate);
+    if (o->trace != NULL)
+        add_text(&o->load, "trace", o->trace);
 }
 
 static error_t parse_program(int key, char *arg, struct argp_state *state, struct scale_options *o)
@@ -149,14 +215,44 @@ static error_t parse_program(int key, char *arg, struct argp_state *state, struc
     case KEY_SCAN_SHARE:
         o->scan_share = kv_option_number(state, "scan-share", arg, 0, 100, false) / 100;
         return 0;
+    case KEY_MARK_RATE:
+        o->mark_rate = parse_bytes(state, "mark-rate", arg);
+        if (o->mark_rate < 1e6)
+            argp_error(state, "--mark-rate: expected at least 1e6 bytes a second, not \"%s\"", arg);
+        return 0;
+    case KEY_STACK_BYTES:
+        o->stack_bytes = kv_option_number(state, "stack-bytes", arg, 1, 1e9, false);
+        return 0;
     case KEY_SOCKETS:
         o->sockets = (int)kv_option_number(state, "sockets", arg, 1, 64, true);
         return 0;
     case KEY_NOISE:
-        o->noise = kv_option_number(state, "noise", arg, 0, 95, false) / 100;
+        o->noise = o->noise_asked = kv_option_number(state, "noise", arg, 0, 95, false) / 100;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static error_t parse_trace(int key, char *arg, struct argp_state *state, struct scale_options *o)
+{
+    switch (key) {
+    case KEY_TRACE:
+        o->trace = arg;
+        if (strcmp(arg, "-") == 0)
+            sim_sweep_refuse(&o->load.sweep, "trace -");
+        return 0;
+    case KEY_PID:
+        o->pid = arg;
+        return 0;
+    case KEY_TRACE_RATE:
+        o->trace_rate = kv_option_number(state, "trace-rate", arg, 0.001, 1e9, false);
+        return 0;
+    case KEY_TRACE_CONNS:
+        o->trace_conns = (int)kv_option_number(state, "trace-conns", arg, 1, 1e7, true);
+        return 0;
+    default:
+        return parse_program(key, arg, state, o);
     }
 }
 
@@ -202,7 +298,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         finish(state, o);
         return 0;
     default:
-        return parse_program(key, arg, state, o);
+        return parse_trace(key, arg, state, o);
     }
 }
 
@@ -217,6 +313,23 @@ void scale_options_parse(struct scale_options *opt, int argc, char **argv)
 }
 
 /* ---- what follows from them ---- */
+
+void scale_set_mark_rate(struct scale_options *opt, double rate)
+{
+    struct scale_machine *m = &opt->machine;
+    double wanted = rate / opt->profile->mark_factor;
+    m->slice_rate *= wanted / m->mark_rate;
+    m->mark_rate = wanted;
+}
+
+void scale_set_stack(struct scale_options *opt, double bytes)
+{
+    struct scale_machine *m = &opt->machine;
+    double more = fmax(0, bytes - m->stack_bytes) / m->mark_rate;
+    m->stack_bytes = bytes;
+    m->stack_ns += more;
+    m->switch_in_ns += more;
+}
 
 double scale_request_bytes(const struct scale_options *opt)
 {

@@ -177,6 +177,7 @@ static struct scale_world *world_new(const struct scale_options *opt,
 static void world_free(struct scale_world *w)
 {
     sim_blocks_free(&w->blocks);
+    kv_table_free(&w->rows);
     free(w->conn);
     free(w->task);
     free(w->pending);
@@ -193,7 +194,7 @@ static void tick(struct scale_world *w)
     w->tick_at += SCALE_TICK_NS;
     scale_monitor(w);
     if (w->gc)
-        scale_pace_revise(w);
+        scale_pace_tick(w);
     if (!w->measuring && w->now >= w->begin && w->now < w->end) {
         w->measuring = true;
         w->from = w->sums;
@@ -314,6 +315,20 @@ static void histogram_figures(struct kv_result *r, const struct scale_world *w)
     m[KV_HANDSHAKE_MAX] = (double)w->handshake.max;
 }
 
+/* What the page draws. */
+static void tables(struct kv_result *r, struct scale_world *w)
+{
+    if (w->opt->load.report == NULL)
+        return;
+    for (unsigned i = 0; i < HG_HISTOGRAM_BUCKETS; i++) {
+        double row[KV_HIST_COLUMNS] = {i, (double)w->latency.count[i]};
+        if (row[1] > 0)
+            kv_table_row(&r->histogram, KV_HIST_COLUMNS, row);
+    }
+    r->cycles = w->rows;
+    memset(&w->rows, 0, sizeof w->rows);
+}
+
 static void make_result(struct kv_result *r, const struct scale_world *w,
                         const struct scale_sums *to, int64_t end, uint64_t seed)
 {
@@ -362,6 +377,7 @@ void scale_run(const struct scale_options *opt, const struct kv_policy *policy, 
         step(w);
     give_up(w);
     make_result(r, w, &to, w->end, seed);
+    tables(r, w);
     w->books.allocated = w->sums.alloc;
     w->books.live = w->heap_live - started;
     for (int i = 0; i < w->procs; i++)

@@ -349,6 +349,12 @@ static void begin(struct scale_world *w, struct scale_proc *p)
             scale_wake_one(w);
         if (scale_task_start(w, p, t))
             return;
+        if (p->heap_taken + p->stacks_taken > 0) { /* it waits, but first p did this for it */
+            ns = p->delay;
+            p->delay = 0;
+            busy_for(w, p, SCALE_ASSISTS, ns);
+            return;
+        }
     }
 }
 
@@ -374,6 +380,9 @@ static void finish(struct scale_world *w, struct scale_proc *p)
             else
                 p->credit += bytes;
         }
+        break;
+    case SCALE_ASSISTS:
+        scale_work_done(w, p);
         break;
     case SCALE_SPINS: /* its timer was taken over */
         idle_unlink(w, p);

@@ -158,7 +158,7 @@ static void pay_from_credit(struct scale_world *w, struct scale_proc *p)
 
 static int64_t charge(struct scale_world *w, struct scale_proc *p, int64_t grown)
 {
-    if (w->assist_ratio <= 0 || !w->opt->assist) {
+    if (w->assist_ratio <= 0 || !w->opt->assist || w->limited) {
         p->debt = 0;
         return 0;
     }
@@ -201,11 +201,14 @@ static int64_t sweep_in_proportion(struct scale_world *w, int64_t grown)
 
 static bool must_wait(const struct scale_world *w)
 {
-    if (w->profile->go || !w->opt->assist)
+    int64_t limit = w->opt->load.limit;
+    if (w->profile->go || w->limited)
         return false;
     if (w->phase == SCALE_OFF)
-        return w->triggered && w->heap_live > w->hard_by_goal;
-    return w->heap_live > w->hard;
+        return w->opt->assist && w->triggered && w->heap_live > w->hard_by_goal;
+    if (w->opt->assist)
+        return w->heap_live > w->hard;
+    return limit != INT64_MAX && w->heap_live > limit - w->overhead;
 }
 
 static void wait_at_hard_limit(struct scale_world *w, uint32_t t)
@@ -236,7 +239,7 @@ int64_t scale_allocated(struct scale_world *w, struct scale_proc *p, uint32_t t,
     if (!w->gc)
         return 0;
     if (w->phase == SCALE_MARK && w->profile->go)
-        return w->opt->assist ? scale_go_assist(w, p, t, bytes) : 0;
+        return w->opt->assist && !w->limited ? scale_go_assist(w, p, t, bytes) : 0;
     if (w->phase == SCALE_MARK)
         held = slices_within(w, p, length);
     if (grown > 0)

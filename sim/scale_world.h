@@ -45,7 +45,8 @@ enum scale_state {
     SCALE_WAKES,  /* on the way to its loop */
     SCALE_RUNS,   /* a stage of a task */
     SCALE_SLICE,  /* works for the collector between two tasks */
-    SCALE_IDLE_MARKS
+    SCALE_IDLE_MARKS,
+    SCALE_ASSISTS /* for a task that has to wait after it */
 };
 
 struct scale_proc {
@@ -136,9 +137,11 @@ struct scale_world {
     uint32_t stack_cursor, tasks;
     int working; /* procs with work taken from the pool */
     int dedicated_wanted;
-    double fraction; /* Go: of each proc's time for a fractional worker */
-    int64_t scan_heap;
+    double fraction;             /* Go: of each proc's time for a fractional worker */
+    int64_t scan_heap, overhead; /* overhead: what a memory limit covers beside objects */
     struct hg_pacer pacer;
+    bool limited; /* the limiter holds the collector back */
+    int64_t limiter_at, limiter_gc;
     struct scale_sums sums, at_start;
     int64_t alloc_at_scan, start_ns, mark_ns, heap_at_start, swept_heap;
     double cycle_goal;
@@ -146,6 +149,7 @@ struct scale_world {
     /* What is kept for the results. */
     hg_histogram latency, hold, assist, handshake, runq, block_start, scratch;
     struct sim_blocks blocks;
+    struct kv_table rows; /* of cycles, for the page */
     uint64_t done, cycles, assists, overshoots;
     int64_t live_marked, peak;
     double over_goal;
@@ -239,6 +243,7 @@ void scale_pace_init(struct scale_world *w, const char *policy);
 void scale_pace_start(struct scale_world *w);
 void scale_pace_scanned(struct scale_world *w);
 void scale_pace_end(struct scale_world *w);
-void scale_pace_revise(struct scale_world *w);
+/* Now and then: the limiter, and what a running cycle owes. */
+void scale_pace_tick(struct scale_world *w);
 
 #endif

@@ -54,6 +54,8 @@ int sim_axis_parse(const char *text, struct sim_axis *out, char *why, size_t roo
 void sim_sweep_free(struct sim_sweep *s);
 
 bool sim_sweep_asked(const struct sim_sweep *s);
+/* Is that option swept? */
+bool sim_sweep_has(const struct sim_sweep *s, const char *option);
 /* Points of the sweep, and the value of each axis at one of them; the last axis turns fastest. */
 size_t sim_sweep_points(const struct sim_sweep *s);
 const char *sim_sweep_value(const struct sim_sweep *s, size_t point, size_t axis);

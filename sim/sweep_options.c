@@ -213,6 +213,14 @@ void sim_sweep_free(struct sim_sweep *s)
 
 bool sim_sweep_asked(const struct sim_sweep *s) { return s->axes > 0; }
 
+bool sim_sweep_has(const struct sim_sweep *s, const char *option)
+{
+    for (size_t i = 0; i < s->axes; i++)
+        if (strcmp(s->axis[i].name, option) == 0)
+            return true;
+    return false;
+}
+
 size_t sim_sweep_points(const struct sim_sweep *s)
 {
     size_t n = 1;

@@ -92,6 +92,34 @@ if have gnuplot; then
     expect 0 pacer --model uniform --policy max:5 --sweep gogc=50,100 --seeds 6 --cycles 40 \
         --report swept.html
     has swept.html 'Over gogc'
+    # scale: no plot of what a simulation does not have, nothing that says so either
+    expect 0 scale --vcpus 4 --conns 500 --rate 100000 --live-heap 30M --duration 0.5 --warmup 0 \
+        --policy mean:2,max:5,off --repetitions 1 --report scale.html
+    plots=$(grep -c '<svg' scale.html)
+    [ "$plots" = 4 ] || fault "scale.html has $plots plots, expected 4"
+    has scale.html 'Heap and goal at each collection: max:5'
+    for text in 'nothing to draw' 'Blame' 'resident' 'hedge-sim kv'; do
+        ! grep -q "$text" scale.html || fault "scale.html has \"$text\""
+    done
+    expect 2 scale --calibrate here.json --report scale.html
+    has err 'without --calibrate'
+    # Six live runs of 5 s would be too long: Ctrl-C after the first, and the page has that.
+    "$sim" scale --check --conns 200 --report check.html >out 2>err &
+    pid=$!
+    tries=0
+    until grep -q '^ *[12] .*,000 ' out || [ $tries = 600 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    kill -INT $pid
+    wait $pid
+    got=$?
+    [ $got = 130 ] || fault "scale --check, Ctrl-C: status $got; $(cat err)"
+    has check.html 'Predicted against measured latency'
+    [ "$(grep -c '<svg' check.html)" = 1 ] || fault "check.html has not one plot"
+    if have xmllint; then
+        xmllint --noout scale.html check.html 2>err || fault "not well formed: $(head -3 err)"
+    fi
 else
     for command in "replay $data/hedge.log" pacer; do
         # shellcheck disable=SC2086
@@ -99,6 +127,28 @@ else
         has err 'gnuplot-nox'
     done
 fi
+
+# ---- a program from a trace ----
+expect 0 scale --trace "$data/hedge.log" --trace-rate 20000 --conns 500 --rate 20000 --vcpus 4 \
+    --duration 0.5 --warmup 0 --policy max:5 --json t.json
+has out 'from it .* us of CPU time per request'
+has out 'given *recorded at 20,000'
+has t.json '"trace": '
+expect 2 scale --trace cut.log
+has err 'trace: cut.log: line 19, column 37: expected'
+expect 0 scale --trace "$data/go1.19.log" --service 300 --profile go1.23 --policy max:5 --conns 500 \
+    --rate 5000 --vcpus 60 --duration 0.5 --warmup 0 --gogc 50,400 --want 'p99<=20ms'
+has out 'given *--gogc'
+has out 'p99<=20ms holds'
+
+# ---- a memory limit, simulated ----
+expect 0 scale --vcpus 4 --conns 500 --rate 50000 --live-heap 30M --duration 0.5 --warmup 0 \
+    --gogc 400 --policy max:5 --limit 60MiB,off --json l.json --want 'p99<=20ms'
+has out '^60MiB '
+has l.json '"limit": "60MiB"'
+has out 'at limit 60MiB'
+expect 2 scale --limit 60MiB,1Zib
+has err 'limit: expected bytes'
 
 # ---- sweeps ----
 small="--conns 20 --rate 500 --keys 1000 --duration 0.3 --warmup 0"

@@ -24,7 +24,7 @@ expect() {
     [ $got = "$wanted" ] || fault "hedge-sim $*: status $got, expected $wanted; $(cat err)"
 }
 small="scale --vcpus 4 --conns 1000 --rate 100000 --live-heap 50M --duration 1 --warmup 0.5"
-unset GOGC GOMAXPROCS HEDGE_GOGC HEDGE_GOMAXPROCS
+unset GOGC GOMAXPROCS GOMEMLIMIT HEDGE_GOGC HEDGE_GOMAXPROCS HEDGE_GOMEMLIMIT
 
 report() {
     for profile in hedge go1.19 go1.23; do

@@ -310,8 +310,13 @@ Test(sim_report, kv, .init = setup, .fini = teardown)
     static struct kv_options opt;
     if (!can_draw())
         return;
-    opt = (struct kv_options){
-        .conns = 10, .rate = 1000, .keys = 5, .report = path, .repetitions = 2, .policies = 3};
+    opt = (struct kv_options){.program = "hedge-sim kv",
+                              .conns = 10,
+                              .rate = 1000,
+                              .keys = 5,
+                              .report = path,
+                              .repetitions = 2,
+                              .policies = 3};
     for (int i = 0; i < 6; i++)
         run[i] = made_run(policy[i % 3], i / 3 + 1);
     cr_assert_eq(kv_html_write(&opt, &machine, &runs, why, sizeof why), 0, "%s", why);
@@ -321,9 +326,13 @@ Test(sim_report, kv, .init = setup, .fini = teardown)
     for (const char *at = text; (at = strstr(at, "<figure>")) != NULL; at++)
         plots++;
     cr_assert_eq(plots, 5, "latency, two heaps, assist, blame: %zu", plots);
-    static const char *const part[] = {
-        "5 &lt; 6 &amp; more",           "a &lt;CPU&gt;",  "99.9",
-        "Heap, trigger and goal: max:5", "run-queue wait", "p99 of max:5 is"};
+    static const char *const part[] = {"5 &lt; 6 &amp; more",
+                                       "a &lt;CPU&gt;",
+                                       "99.9",
+                                       "Heap, trigger and goal: max:5",
+                                       "run-queue wait",
+                                       "p99 of max:5 is",
+                                       "<h1>hedge-sim kv"};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         cr_assert_not_null(strstr(text, part[i]), "%s", part[i]);
     free(text);
