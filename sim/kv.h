@@ -76,11 +76,6 @@ struct kv_options {
 /* The parts of the command line that other programs with the same load share, as children of their
  * own parsers; each takes a struct kv_options as its input: the load; policies and measuring. */
 extern const struct argp kv_argp_load, kv_argp_measure;
-/* The value of a numeric option, or the end of the process with a message. */
-double kv_option_number(struct argp_state *state, const char *option, const char *text, double low,
-                        double high, bool whole);
-/* A file that can be put there later, or likewise. */
-const char *kv_option_file(struct argp_state *state, const char *option, const char *path);
 /* Sets what kv's command line starts from: the defaults, GOGC and GOMAXPROCS. */
 void kv_options_init(struct kv_options *opt, const char *program);
 /* After all options: settles policies (those of `list` where none was named), repetitions and

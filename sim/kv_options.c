@@ -7,13 +7,11 @@
  */
 #include "pacer/pacer.h"
 #include "sim/kv.h"
-#include "sim/outfile.h"
-#include "sim/report.h"
+#include "sim/option.h"
 #include "sim/sim.h"
 #include <argp.h>
 #include <errno.h>
 #include <hedge/runtime.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -115,23 +113,10 @@ static const char before[] =
     "Exit status: 0; 1: a check of --fail-if failed; 2: wrong usage; 3: a run or a file failed; "
     "130: Ctrl-C (what was measured until then is reported).";
 
-double kv_option_number(struct argp_state *state, const char *option, const char *text, double low,
-                        double high, bool whole)
-{
-    char *end;
-    errno = 0;
-    double v = strtod(text, &end);
-    bool plain = *text != 0 && strspn(text, "0123456789.eE+-") == strlen(text);
-    if (!plain || *end != 0 || errno != 0 || v < low || v > high || (whole && v != floor(v)))
-        argp_error(state, "--%s: expected %s from %.15g to %.15g, not \"%s\"", option,
-                   whole ? "a whole number" : "a number", low, high, text);
-    return v;
-}
-
 static int whole(struct argp_state *state, const char *option, const char *text, double low,
                  double high)
 {
-    return (int)kv_option_number(state, option, text, low, high, true);
+    return (int)sim_option_number(state, option, text, low, high, true);
 }
 
 static void add_policy(struct argp_state *state, struct kv_options *opt, const char *name)
@@ -164,15 +149,6 @@ static void parse_policies(struct argp_state *state, struct kv_options *opt, con
     free(copy);
 }
 
-const char *kv_option_file(struct argp_state *state, const char *option, const char *path)
-{
-    int err = sim_outfile_check(path);
-    if (err != 0)
-        argp_error(state, "--%s: expected a file that can be written, not \"%s\": %s", option, path,
-                   strerror(-err));
-    return path;
-}
-
 static const char *folder_name(struct argp_state *state, const char *option, const char *path)
 {
     struct stat st;
@@ -181,14 +157,6 @@ static const char *folder_name(struct argp_state *state, const char *option, con
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode) || access(path, W_OK | X_OK) != 0)
         argp_error(state, "--%s: expected a folder that can be written, not \"%s\"", option, path);
     return path;
-}
-
-static const char *report_name(struct argp_state *state, const char *path)
-{
-    char why[200];
-    if (sim_report_possible(why, sizeof why) != 0)
-        argp_error(state, "--report: %s", why);
-    return kv_option_file(state, "report", path);
 }
 
 static uint64_t parse_seed(struct argp_state *state, const char *text)
@@ -211,7 +179,7 @@ static error_t parse_load(int key, char *arg, struct argp_state *state)
         o->conns = whole(state, "conns", arg, 1, 1e7);
         break;
     case KEY_RATE:
-        o->rate = kv_option_number(state, "rate", arg, 0.001, 1e9, false);
+        o->rate = sim_option_number(state, "rate", arg, 0.001, 1e9, false);
         break;
     case KEY_READ_PERCENT:
         o->read_percent = whole(state, "read-percent", arg, 0, 100);
@@ -229,7 +197,7 @@ static error_t parse_load(int key, char *arg, struct argp_state *state)
         o->depth = whole(state, "depth", arg, 0, 10000);
         break;
     case KEY_BURST:
-        o->burst_us = kv_option_number(state, "burst", arg, 0, 1e9, false);
+        o->burst_us = sim_option_number(state, "burst", arg, 0, 1e9, false);
         break;
     case KEY_SEED:
         o->seed = parse_seed(state, arg);
@@ -270,15 +238,15 @@ static error_t parse_files(int key, char *arg, struct argp_state *state, struct 
 {
     switch (key) {
     case KEY_SLOWEST:
-        o->slowest = kv_option_file(state, "slowest", arg);
+        o->slowest = sim_option_file(state, "slowest", arg);
         sim_sweep_refuse(&o->sweep, "slowest");
         break;
     case KEY_SERIES:
-        o->series = kv_option_file(state, "series", arg);
+        o->series = sim_option_file(state, "series", arg);
         sim_sweep_refuse(&o->sweep, "series");
         break;
     case KEY_CYCLES:
-        o->cycles = kv_option_file(state, "cycles", arg);
+        o->cycles = sim_option_file(state, "cycles", arg);
         sim_sweep_refuse(&o->sweep, "cycles");
         break;
     case KEY_HGRM:
@@ -326,24 +294,24 @@ static error_t parse_measure(int key, char *arg, struct argp_state *state)
         state->child_inputs[0] = &o->sweep;
         return 0;
     case KEY_DURATION:
-        o->duration_s = kv_option_number(state, "duration", arg, 0.1, 1e6, false);
+        o->duration_s = sim_option_number(state, "duration", arg, 0.1, 1e6, false);
         return 0;
     case KEY_WARMUP:
-        o->warmup_s = kv_option_number(state, "warmup", arg, 0, 1e5, false);
+        o->warmup_s = sim_option_number(state, "warmup", arg, 0, 1e5, false);
         return 0;
     case KEY_REPETITIONS:
         o->repetitions = whole(state, "repetitions", arg, 1, 1000);
         return 0;
     case KEY_JSON:
-        o->json = kv_option_file(state, "json", arg);
+        o->json = sim_option_file(state, "json", arg);
         sim_sweep_output(&o->sweep, state, "json", arg);
         return 0;
     case KEY_CSV:
-        o->csv = kv_option_file(state, "csv", arg);
+        o->csv = sim_option_file(state, "csv", arg);
         sim_sweep_output(&o->sweep, state, "csv", arg);
         return 0;
     case KEY_REPORT:
-        o->report = report_name(state, arg);
+        o->report = sim_option_report(state, arg);
         sim_sweep_output(&o->sweep, state, "report", arg);
         return 0;
     case KEY_FAIL_IF:

@@ -7,10 +7,9 @@
 #include "pacer/pacer.h"
 #include "sim/limit.h"
 #include "sim/memory.h"
-#include "sim/outfile.h"
+#include "sim/option.h"
 #include "sim/size.h"
 #include <argp.h>
-#include <errno.h>
 #include <string.h>
 
 enum {
@@ -59,28 +58,6 @@ static const char before[] =
     "130: Ctrl-C (what was measured until then is reported).";
 
 /* ---- values ---- */
-
-static double number(struct argp_state *state, const char *option, const char *text, double low,
-                     double high, bool whole)
-{
-    char *end;
-    errno = 0;
-    double v = strtod(text, &end);
-    bool plain = *text != 0 && strspn(text, "0123456789.") == strlen(text);
-    if (!plain || *end != 0 || errno != 0 || v < low || v > high || (whole && v != floor(v)))
-        argp_error(state, "--%s: expected %s from %.15g to %.15g, not \"%s\"", option,
-                   whole ? "a whole number" : "a number", low, high, text);
-    return v;
-}
-
-static const char *file_name(struct argp_state *state, const char *option, const char *path)
-{
-    int err = sim_outfile_check(path);
-    if (err != 0)
-        argp_error(state, "--%s: expected a file that can be written, not \"%s\": %s", option, path,
-                   strerror(-err));
-    return path;
-}
 
 static void add_scenario(struct argp_state *state, struct limit_options *o, const char *name)
 {
@@ -142,10 +119,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         o->limit = sim_size_option(state, "limit", arg);
         return 0;
     case KEY_PROCS:
-        o->procs = (int)number(state, "procs", arg, 1, 1024, true);
+        o->procs = (int)sim_option_number(state, "procs", arg, 1, 1024, true);
         return 0;
     case KEY_DURATION:
-        o->duration_s = number(state, "duration", arg, 0.1, 1e5, false);
+        o->duration_s = sim_option_number(state, "duration", arg, 0.1, 1e5, false);
         return 0;
     case KEY_POLICY:
         parse_policy(state, o, arg);
@@ -154,10 +131,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         add_check(state, o, arg);
         return 0;
     case KEY_JSON:
-        o->json = file_name(state, "json", arg);
+        o->json = sim_option_file(state, "json", arg);
         return 0;
     case KEY_CSV:
-        o->csv = file_name(state, "csv", arg);
+        o->csv = sim_option_file(state, "csv", arg);
         return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "expected options only, not \"%s\"", arg);

@@ -1,7 +1,7 @@
 /* merge.c: `hedge-sim merge`: joins the results of runs that were made apart, as by the jobs that
  * --emit-jobs prints. */
 #include "sim/joined.h"
-#include "sim/outfile.h"
+#include "sim/option.h"
 #include "sim/report.h"
 #include "sim/sim.h"
 #include <argp.h>
@@ -32,30 +32,18 @@ static const char before[] =
     "Exit status: 0; 1: nothing meets --want; 2: wrong usage, a file that is broken or of another "
     "program; 3: a file could not be written.";
 
-static const char *file_name(struct argp_state *state, const char *option, const char *path)
-{
-    char why[200];
-    int err = sim_outfile_check(path);
-    if (strcmp(option, "report") == 0 && sim_report_possible(why, sizeof why) != 0)
-        argp_error(state, "--report: %s", why);
-    if (err != 0)
-        argp_error(state, "--%s: expected a file that can be written, not \"%s\": %s", option, path,
-                   strerror(-err));
-    return path;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct merge_options *o = state->input;
     switch (key) {
     case KEY_JSON:
-        o->json = file_name(state, "json", arg);
+        o->json = sim_option_file(state, "json", arg);
         return 0;
     case KEY_CSV:
-        o->csv = file_name(state, "csv", arg);
+        o->csv = sim_option_file(state, "csv", arg);
         return 0;
     case KEY_REPORT:
-        o->report = file_name(state, "report", arg);
+        o->report = sim_option_report(state, arg);
         return 0;
     case KEY_WANT:
         o->want = arg;

@@ -4,9 +4,8 @@
  * value, and what is possible, before anything is simulated.
  */
 #include "sim/memory.h"
-#include "sim/outfile.h"
+#include "sim/option.h"
 #include "sim/pacer.h"
-#include "sim/report.h"
 #include "sim/sim.h"
 #include "sim/size.h"
 #include <argp.h>
@@ -92,23 +91,6 @@ static uint64_t whole(struct argp_state *state, const char *option, const char *
         argp_error(state, "--%s: expected a whole number from %llu to %llu, not \"%s\"", option,
                    (unsigned long long)low, (unsigned long long)high, text);
     return v;
-}
-
-static const char *file_name(struct argp_state *state, const char *option, const char *path)
-{
-    int err = sim_outfile_check(path);
-    if (err != 0)
-        argp_error(state, "--%s: expected a file that can be written, not \"%s\": %s", option, path,
-                   strerror(-err));
-    return path;
-}
-
-static const char *report_name(struct argp_state *state, const char *path)
-{
-    char why[200];
-    if (sim_report_possible(why, sizeof why) != 0)
-        argp_error(state, "--report: %s", why);
-    return file_name(state, "report", path);
 }
 
 /* Calls add for each part of a list. */
@@ -314,15 +296,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         o->jobs = (int)whole(state, "jobs", arg, 1, 1024);
         return 0;
     case KEY_JSON:
-        o->json = file_name(state, "json", arg);
+        o->json = sim_option_file(state, "json", arg);
         sim_sweep_output(&o->sweep, state, "json", arg);
         return 0;
     case KEY_CSV:
-        o->csv = file_name(state, "csv", arg);
+        o->csv = sim_option_file(state, "csv", arg);
         sim_sweep_output(&o->sweep, state, "csv", arg);
         return 0;
     case KEY_REPORT:
-        o->report = report_name(state, arg);
+        o->report = sim_option_report(state, arg);
         sim_sweep_output(&o->sweep, state, "report", arg);
         return 0;
     case KEY_LIST:

@@ -1,7 +1,6 @@
 /* replay_options.c: the command line of `hedge-sim replay`. */
-#include "sim/outfile.h"
+#include "sim/option.h"
 #include "sim/replay.h"
-#include "sim/report.h"
 #include "sim/sim.h"
 #include <argp.h>
 #include <errno.h>
@@ -101,23 +100,6 @@ static int parse_gogc(struct argp_state *state, const char *text)
     return (int)v;
 }
 
-static const char *file_name(struct argp_state *state, const char *option, const char *path)
-{
-    int err = sim_outfile_check(path);
-    if (err != 0)
-        argp_error(state, "--%s: expected a file that can be written, not \"%s\": %s", option, path,
-                   strerror(-err));
-    return path;
-}
-
-static const char *report_name(struct argp_state *state, const char *path)
-{
-    char why[200];
-    if (sim_report_possible(why, sizeof why) != 0)
-        argp_error(state, "--report: %s", why);
-    return file_name(state, "report", path);
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct replay_options *o = state->input;
@@ -138,13 +120,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->lenient = true;
         return 0;
     case KEY_JSON:
-        o->json = file_name(state, "json", arg);
+        o->json = sim_option_file(state, "json", arg);
         return 0;
     case KEY_CSV:
-        o->csv = file_name(state, "csv", arg);
+        o->csv = sim_option_file(state, "csv", arg);
         return 0;
     case KEY_REPORT:
-        o->report = report_name(state, arg);
+        o->report = sim_option_report(state, arg);
         return 0;
     case ARGP_KEY_ARGS:
         o->file = (const char *const *)&state->argv[state->next];

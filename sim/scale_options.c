@@ -1,6 +1,7 @@
 /* scale_options.c: the command line of `hedge-sim scale`: kv's load and measuring options, so that
  * the same parameters mean the same, and those that only a simulation has. Wrong values end the
  * process with status 2 and a message, as in kv_options.c. */
+#include "sim/option.h"
 #include "sim/scale.h"
 #include "sim/scale_trace.h"
 #include "sim/sim.h"
@@ -99,7 +100,7 @@ static double parse_bytes(struct argp_state *state, const char *option, const ch
         number[n - 1] = 0;
         unit = pow(1024, (double)(suffix - suffixes) + 1);
     }
-    return unit * kv_option_number(state, option, number, 0, 1e12 / unit, false);
+    return unit * sim_option_number(state, option, number, 0, 1e12 / unit, false);
 }
 
 static void parse_profile(struct argp_state *state, struct scale_options *o, const char *name)
@@ -204,16 +205,16 @@ static error_t parse_program(int key, char *arg, struct argp_state *state, struc
 {
     switch (key) {
     case KEY_SERVICE:
-        o->service_us = kv_option_number(state, "service", arg, 0.01, 1e6, false);
+        o->service_us = sim_option_number(state, "service", arg, 0.01, 1e6, false);
         return 0;
     case KEY_REQUEST_BYTES:
-        o->request_bytes = kv_option_number(state, "request-bytes", arg, 0, 1e9, false);
+        o->request_bytes = sim_option_number(state, "request-bytes", arg, 0, 1e9, false);
         return 0;
     case KEY_LIVE_HEAP:
         o->live_heap = parse_bytes(state, "live-heap", arg);
         return 0;
     case KEY_SCAN_SHARE:
-        o->scan_share = kv_option_number(state, "scan-share", arg, 0, 100, false) / 100;
+        o->scan_share = sim_option_number(state, "scan-share", arg, 0, 100, false) / 100;
         return 0;
     case KEY_MARK_RATE:
         o->mark_rate = parse_bytes(state, "mark-rate", arg);
@@ -221,13 +222,13 @@ static error_t parse_program(int key, char *arg, struct argp_state *state, struc
             argp_error(state, "--mark-rate: expected at least 1e6 bytes a second, not \"%s\"", arg);
         return 0;
     case KEY_STACK_BYTES:
-        o->stack_bytes = kv_option_number(state, "stack-bytes", arg, 1, 1e9, false);
+        o->stack_bytes = sim_option_number(state, "stack-bytes", arg, 1, 1e9, false);
         return 0;
     case KEY_SOCKETS:
-        o->sockets = (int)kv_option_number(state, "sockets", arg, 1, 64, true);
+        o->sockets = (int)sim_option_number(state, "sockets", arg, 1, 64, true);
         return 0;
     case KEY_NOISE:
-        o->noise = o->noise_asked = kv_option_number(state, "noise", arg, 0, 95, false) / 100;
+        o->noise = o->noise_asked = sim_option_number(state, "noise", arg, 0, 95, false) / 100;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -246,10 +247,10 @@ static error_t parse_trace(int key, char *arg, struct argp_state *state, struct 
         o->pid = arg;
         return 0;
     case KEY_TRACE_RATE:
-        o->trace_rate = kv_option_number(state, "trace-rate", arg, 0.001, 1e9, false);
+        o->trace_rate = sim_option_number(state, "trace-rate", arg, 0.001, 1e9, false);
         return 0;
     case KEY_TRACE_CONNS:
-        o->trace_conns = (int)kv_option_number(state, "trace-conns", arg, 1, 1e7, true);
+        o->trace_conns = (int)sim_option_number(state, "trace-conns", arg, 1, 1e7, true);
         return 0;
     default:
         return parse_program(key, arg, state, o);
@@ -264,7 +265,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         init(state, o);
         return 0;
     case KEY_VCPUS:
-        o->load.procs = (int)kv_option_number(state, "vcpus", arg, 1, 1024, true);
+        o->load.procs = (int)sim_option_number(state, "vcpus", arg, 1, 1024, true);
         return 0;
     case KEY_PROFILE:
         parse_profile(state, o, arg);
@@ -280,7 +281,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_CALIBRATE:
         o->calibrate = true;
-        o->calibrate_file = kv_option_file(state, "calibrate", arg);
+        o->calibrate_file = sim_option_file(state, "calibrate", arg);
         sim_sweep_refuse(&o->load.sweep, "calibrate");
         return 0;
     case KEY_CHECK:

@@ -5,26 +5,7 @@
 # usage: kv.sh HEDGE-SIM       exit 0: all as it should be, 1: not
 set -u
 sim=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-bad=0
-fault() {
-    echo "kv.sh: $*" >&2
-    [ ! -e out ] || sed 's/^/    /' out >&2
-    bad=1
-}
-# expect STATUS ARGUMENT...: runs hedge-sim into out, err
-expect() {
-    wanted=$1
-    shift
-    "$sim" "$@" >out 2>err
-    got=$?
-    [ $got = "$wanted" ] || fault "hedge-sim $*: status $got, expected $wanted; $(cat err)"
-}
-has() {
-    grep -q -e "$2" "$1" || fault "$1 has no \"$2\""
-}
+. "$(dirname "$0")/lib.sh"
 small="--conns 50 --rate 1000 --keys 2000 --duration 1 --warmup 0.2"
 
 # A comparison, with all its files.

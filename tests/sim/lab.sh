@@ -7,30 +7,10 @@
 set -u
 sim=$1
 data=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
+. "$(dirname "$0")/lib.sh"
 TMPDIR=$work/tmp
 mkdir "$TMPDIR"
 export TMPDIR
-bad=0
-fault() {
-    echo "lab.sh: $*" >&2
-    [ ! -e out ] || sed 's/^/    /' out >&2
-    bad=1
-}
-# expect STATUS ARGUMENT...: runs hedge-sim into out, err
-expect() {
-    wanted=$1
-    shift
-    "$sim" "$@" >out 2>err
-    got=$?
-    [ $got = "$wanted" ] || fault "hedge-sim $*: status $got, expected $wanted; $(cat err)"
-    awk 'gsub(/±/, "+") >= 0 && length > 80 { exit 1 }' out || fault "hedge-sim $*: a line is wider than 80 columns"
-}
-has() {
-    grep -q -e "$2" "$1" || fault "$1 has no \"$2\": $(cat "$1")"
-}
 have() {
     command -v "$1" >/dev/null 2>&1 || { echo "lab.sh: no $1: its checks are left out"; false; }
 }

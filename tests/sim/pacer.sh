@@ -8,25 +8,8 @@
 set -u
 sim=$1
 golden=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-bad=0
-fault() {
-    echo "pacer.sh: $*" >&2
-    bad=1
-}
-# expect STATUS ARGUMENT...: runs hedge-sim pacer into out, err
-expect() {
-    wanted=$1
-    shift
-    "$sim" pacer "$@" >out 2>err
-    got=$?
-    [ $got = "$wanted" ] || fault "hedge-sim pacer $*: status $got, expected $wanted; $(cat err)"
-}
-has() {
-    grep -q -e "$2" "$1" || fault "$1 has no \"$2\""
-}
+subcommand=pacer
+. "$(dirname "$0")/lib.sh"
 # refused TEXT ARGUMENT...: status 2, nothing on standard output, and a message with TEXT
 refused() {
     text=$1

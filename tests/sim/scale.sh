@@ -8,21 +8,7 @@
 set -u
 sim=$1
 golden=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-bad=0
-fault() {
-    echo "scale.sh: $*" >&2
-    bad=1
-}
-expect() {
-    wanted=$1
-    shift
-    "$sim" "$@" >out 2>err
-    got=$?
-    [ $got = "$wanted" ] || fault "hedge-sim $*: status $got, expected $wanted; $(cat err)"
-}
+. "$(dirname "$0")/lib.sh"
 small="scale --vcpus 4 --conns 1000 --rate 100000 --live-heap 50M --duration 1 --warmup 0.5"
 unset GOGC GOMAXPROCS GOMEMLIMIT HEDGE_GOGC HEDGE_GOMAXPROCS HEDGE_GOMEMLIMIT
 
