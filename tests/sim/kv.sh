@@ -12,7 +12,6 @@ small="--conns 50 --rate 1000 --keys 2000 --duration 1 --warmup 0.2"
 # shellcheck disable=SC2086
 expect 0 kv $small --policy max:5,off --repetitions 2 --json a.json --csv a.csv --series s.csv \
     --cycles c.csv --slowest w.csv --hgrm percentiles --fail-if 'p99 > 60s' --fail-if 'dropped > 0'
-awk 'length > 80 { exit 1 }' out || fault "a line of the report is wider than 80 columns"
 [ ! -s err ] || fault "standard error is not a terminal, and yet it says: $(cat err)"
 for text in 'max:5  *2/2' 'off  *1/2' 'peak heap over goal' 'Against off (the floor)' \
     'fewer than 6' 'marking slices'; do
