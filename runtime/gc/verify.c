@@ -85,6 +85,18 @@ static void from_object(struct hg_tracer *t, const struct hg_object *o, bool amb
     reached(c, o, c->at, ambiguous);
 }
 
+static HG_SCANS void from_words(void *arg, uintptr_t lo, uintptr_t hi, const char *what)
+{
+    struct check *c = arg;
+    c->root = what;
+    for (uintptr_t p = lo & ~(uintptr_t)7; p < hi; p += sizeof(uintptr_t)) {
+        struct hg_object o =
+            hg__find(c->heap, __atomic_load_n((const uintptr_t *)p, __ATOMIC_RELAXED));
+        if (o.base != 0)
+            reached(c, &o, NO_PARENT, true);
+    }
+}
+
 /* A small number of 1, 2 or 4 bytes, stored on a stack over a part of an old reference: such a word
  * proves nothing. */
 static bool partly_overwritten(uintptr_t w)
@@ -92,11 +104,10 @@ static bool partly_overwritten(uintptr_t w)
     return (w & 0xffff) < 256 || (w & 0xffffffff) < 65536;
 }
 
-static HG_SCANS void from_words(void *arg, uintptr_t lo, uintptr_t hi, const char *what)
+static HG_SCANS void from_stack(struct check *c, const struct hg_stack *s)
 {
-    struct check *c = arg;
-    c->root = what;
-    for (uintptr_t p = lo & ~(uintptr_t)7; p < hi; p += sizeof(uintptr_t)) {
+    c->root = "a task's stack";
+    for (uintptr_t p = s->sp & ~(uintptr_t)7; p < s->hi; p += sizeof(uintptr_t)) {
         uintptr_t w = __atomic_load_n((const uintptr_t *)p, __ATOMIC_RELAXED);
         struct hg_object o = hg__find(c->heap, w);
         if (o.base != 0 && (hg__is_marked(c->heap, o.base) || !partly_overwritten(w)))
@@ -111,7 +122,7 @@ static void from_stacks(struct check *c)
     for (uint32_t i = 0; i < n; i++) {
         struct hg_tcb *t = hg__task_at(s, i);
         if (hg_load_acq(&t->state) != HG_TASK_FREE)
-            from_words(c, t->stack.sp, t->stack.hi, "a task's stack");
+            from_stack(c, &t->stack);
     }
 }
 
