@@ -254,29 +254,10 @@ static void finish(struct argp_state *state, struct pacer_options *o)
     finish_trace(state, o);
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state)
+static error_t parse_number_or_file(int key, char *arg, struct argp_state *state)
 {
     struct pacer_options *o = state->input;
     switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &o->sweep;
-        return 0;
-    case KEY_MODEL:
-        parse_models(state, o, arg);
-        return 0;
-    case KEY_TRACE:
-        o->trace_file = arg;
-        return 0;
-    case KEY_PID:
-        o->pid = arg;
-        return 0;
-    case KEY_POLICY:
-        o->policies = 0;
-        each_of(state, o, arg, add_policy);
-        return 0;
-    case KEY_DAMPING:
-        parse_dampings(state, o, arg);
-        return 0;
     case KEY_GOGC:
         o->gogc = (int)whole(state, "gogc", arg, 1, 100000);
         return 0;
@@ -307,6 +288,34 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         o->report = sim_option_report(state, arg);
         sim_sweep_output(&o->sweep, state, "report", arg);
         return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct pacer_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->sweep;
+        return 0;
+    case KEY_MODEL:
+        parse_models(state, o, arg);
+        return 0;
+    case KEY_TRACE:
+        o->trace_file = arg;
+        return 0;
+    case KEY_PID:
+        o->pid = arg;
+        return 0;
+    case KEY_POLICY:
+        o->policies = 0;
+        each_of(state, o, arg, add_policy);
+        return 0;
+    case KEY_DAMPING:
+        parse_dampings(state, o, arg);
+        return 0;
     case KEY_LIST:
         o->list = true;
         sim_sweep_refuse(&o->sweep, "list");
@@ -318,7 +327,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         finish(state, o);
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return parse_number_or_file(key, arg, state);
     }
 }
 
