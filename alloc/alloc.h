@@ -106,6 +106,7 @@ struct hg_span {
     _Atomic uint32_t word; /* index of the word in use, or HG_NO_WORD */
     uint32_t gen;          /* owner of the span, or the list's lock */
     uint32_t live;         /* slots found live by the last sweep; owner of the span */
+    struct hg_span *ahead; /* some places after it in a central list, to be prefetched; its lock */
 
     _Alignas(64) _Atomic uint64_t alloc_bits[HG_SPAN_SLOTS / 64]; /* large: bit 0: visible */
 };
@@ -181,12 +182,15 @@ struct hg_heap {
 
     /* Counters: any thread adds (relaxed, but for the two of sweep_done), anyone reads. */
     _Atomic int64_t mapped_bytes;    /* = span_bytes + free_bytes */
-    _Atomic int64_t free_bytes;      /* free pages not given back, those in caches included */
+    _Atomic int64_t free_bytes;      /* free pages not given back, those of caches and of empty
+                                      * spans included */
     _Atomic int64_t span_bytes;      /* pages in spans */
     _Atomic int64_t cached_pages;    /* free pages in caches */
+    _Atomic int64_t empty_pages;     /* free pages in empty spans */
     _Atomic int64_t unswept_pages;   /* pages of spans of generation gen - 1 in lists; seq_cst */
     _Atomic uint32_t sweepers;       /* sweeps under way; seq_cst. Note [DONE] in sweep.c */
     _Atomic uint32_t sweep_cursor;   /* class where the last unswept span was found: a hint */
+    _Atomic uint32_t empty_cursor;   /* likewise, the last empty one that was dissolved */
     _Atomic uint64_t swept_pages;    /* in all */
     _Atomic uint64_t released_bytes; /* given back to the kernel, in all */
 };
@@ -289,8 +293,13 @@ const struct hg_layout_info *hg__layouts_table(const struct hg_layouts *l);
 
 /* ---- sweep ---- */
 
-/* Opens generation gen + 1. Requires: all of generation gen - 1 is swept. Driver only. */
+/* Opens generation gen + 1. Requires: all of generation gen - 1 is swept, no span is empty. Driver
+ * only. */
 void hg__sweep_open(struct hg_heap *h);
+/* Dissolves empty spans until `pages` pages have gone to the page heap by it, or none is left;
+ * returns how many have. Any thread, at any time; but see Note [EMPTY] in span.c for what the
+ * driver owes. */
+size_t hg__empties_dissolve(struct hg_heap *h, size_t pages);
 /* Sweeps unswept spans of lists until at least `pages` pages are done or none is left. Returns
  * pages swept; 0: none was left in lists. Any thread, any number at once. */
 size_t hg__sweep_some(struct hg_heap *h, size_t pages);

@@ -26,10 +26,10 @@
  * mark a slot that is not clear.
  *
  * Where refill looks, in this order: the stash; the next word of the span; a swept span with free
- * slots; unswept spans of the class, up to a bound, of which it keeps the first with free slots;
- * new pages; more unswept spans, of any class, until there are pages or none is left. So memory
- * that the last cycle freed is used before there is more, and one refill costs a bounded amount as
- * long as there are pages.
+ * slots; an empty one; unswept spans of the class, up to a bound, of which it keeps one with free
+ * slots; new pages; more unswept spans, of any class, until there are pages or none is left. So
+ * memory that the last cycle freed is used before there is more, and one refill costs a bounded
+ * amount as long as there are pages.
  *
  * Clearing is done by who takes a slot, for each slot alone: clearing a word's slots ahead, in the
  * refill, was slower (48 and 64 bytes: by 2 ns), as the stores then wait for memory in one place
@@ -44,7 +44,6 @@
 #include <string.h>
 
 /* Most that one refill sweeps before it takes new pages. */
-#define SWEEP_SPANS 8u
 #define SWEEP_PAGES 16u
 
 void hg__cache_init(struct hg_cache *c, struct hg_heap *h)
@@ -171,27 +170,37 @@ static bool next_word(struct hg_heap *h, struct hg_cache_slot *slot)
     return false;
 }
 
-/* Sweeps unswept spans of one class, up to the bound; the first with free slots, or NULL. */
+/* Takes the first span with free slots out of a batch that was swept, or returns NULL. */
+static struct hg_span *pick_span(struct hg_batch *b)
+{
+    for (unsigned i = 0; i < b->n; i++) {
+        struct hg_span *s = b->span[i];
+        if (s->live < s->count) {
+            memmove(&b->span[i], &b->span[i + 1], (--b->n - i) * sizeof b->span[0]);
+            return s;
+        }
+    }
+    return NULL;
+}
+
+/* Sweeps unswept spans of one class, up to the bound; one with free slots, or NULL. */
 static struct hg_span *sweep_own(struct hg_heap *h, struct hg_central *c, uint32_t gen,
                                  uint32_t *swept)
 {
-    struct hg_span *found = NULL, *s;
-    uint32_t pages = 0;
+    struct hg_span *found = NULL;
+    struct hg_batch b;
+    size_t pages = 0, n = 1;
     if (hg_load_rlx(&c->listed[(gen - 1) & 1]) == 0)
         return NULL;
     hg__sweep_enter(h);
-    for (unsigned n = 0; found == NULL && n < SWEEP_SPANS && pages < SWEEP_PAGES; n++) {
-        s = hg__central_pop(h, c, gen - 1, HG_PARTIAL);
-        if (s == NULL && (s = hg__central_pop(h, c, gen - 1, HG_FULL)) == NULL)
-            break;
-        pages += s->pages;
-        if (hg__sweep_span(h, s, gen) < s->count)
-            found = s;
-        else
-            hg__sweep_file(h, s);
+    while (found == NULL && n > 0 && pages < SWEEP_PAGES) {
+        n = hg__sweep_batch(h, c, gen, SWEEP_PAGES - pages, &b);
+        pages += n;
+        found = pick_span(&b);
+        hg__sweep_file(h, &b);
     }
     hg__sweep_leave(h, pages);
-    *swept += pages;
+    *swept += (uint32_t)pages;
     return found;
 }
 
@@ -225,19 +234,13 @@ static struct hg_span *find_span(struct hg_cache *c, unsigned span_class, uint16
 {
     struct hg_heap *h = c->heap;
     struct hg_span *s;
-    if ((s = hg__central_pop(h, &h->central[span_class], gen, HG_PARTIAL)) != NULL ||
-        (s = sweep_own(h, &h->central[span_class], gen, swept)) != NULL ||
+    struct hg_central *own = &h->central[span_class];
+    if ((s = hg__central_pop(h, own, gen, HG_PARTIAL)) != NULL ||
+        (s = hg__central_pop_empty(h, own, gen)) != NULL ||
+        (s = sweep_own(h, own, gen, swept)) != NULL ||
         (s = hg__span_new(c, span_class, layout, gen)) != NULL)
         return s;
     return sweep_for_room(c, span_class, layout, gen, swept);
-}
-
-static bool is_empty(const struct hg_span *s)
-{
-    uint64_t any = 0;
-    for (uint32_t w = 0; w < hg__span_words(s); w++)
-        any |= hg_load_rlx(&s->alloc_bits[w]);
-    return any == 0;
 }
 
 /* A word with free slots, in the span at hand or another. */
@@ -249,7 +252,7 @@ static bool take_word(struct hg_cache *c, unsigned span_class, uint16_t layout, 
         struct hg_span *s = slot->span = find_span(c, span_class, layout, gen, swept);
         if (s == NULL)
             return false;
-        if (s->layout != layout && is_empty(s)) { /* nothing refers to it: Note [LAYOUT] */
+        if (s->layout != layout && hg__span_is_empty(s)) { /* nothing refers to it: Note [LAYOUT] */
             s->layout = layout;
             hg__span_describe(c->heap, s);
         }

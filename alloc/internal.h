@@ -25,10 +25,12 @@ static inline enum hg_area hg__area_of(unsigned kind)
 #define HG_GROW_PAGES  8u /* pages by which an area grows */
 #define HG_CHUNK_PAGES 3u /* pages that a cache takes at once */
 #define HG_STRUCTS     2u /* span structs that a cache takes at once */
+#define HG_BATCH       2u /* spans that are taken off an unswept list at once */
 #else
 #define HG_GROW_PAGES  512u
 #define HG_CHUNK_PAGES 32u
 #define HG_STRUCTS     16u
+#define HG_BATCH       8u
 #endif
 
 #define HG_BLOCK_SHIFT 21 /* a huge page; what scavenging and collapsing work in */
@@ -105,6 +107,8 @@ struct hg_pages {
 /* An extent of `want` pages, or fewer but at least `min`, as a struct with start, pages and
  * needs_zero set. NULL: no memory. Counted as mapped, and as nothing else. */
 struct hg_span *hg__pages_take(struct hg_heap *h, enum hg_area area, uint32_t min, uint32_t want);
+/* Whether a free run of n pages, with old contents in it, is easily found. */
+bool hg__pages_has_old(struct hg_heap *h, enum hg_area area, uint32_t n);
 /* Puts an extent back, contents unknown. Its mark bits are clear, its desc entries 0. The struct
  * goes with it. Counts it as free; the caller has taken it off what it was counted as. Cannot fail.
  * */
@@ -137,6 +141,14 @@ static inline uint32_t hg__span_words(const struct hg_span *s)
     return ((uint32_t)s->count + 63) / 64;
 }
 
+static inline bool hg__span_is_empty(const struct hg_span *s)
+{
+    uint64_t any = 0;
+    for (uint32_t w = 0; w < hg__span_words(s); w++)
+        any |= hg_load_rlx(&s->alloc_bits[w]);
+    return any == 0;
+}
+
 /* A small span from the cache's pages, visible, empty, in no list. layout: as hg__cache_refill's.
  * NULL: no memory. */
 struct hg_span *hg__span_new(struct hg_cache *c, unsigned span_class, uint16_t layout,
@@ -154,6 +166,9 @@ void hg__span_describe(struct hg_heap *h, const struct hg_span *s);
 /* Dissolves an empty span: no entry, pages back to the page heap. Requires: marks clear, no list.
  * */
 void hg__span_free(struct hg_heap *h, struct hg_span *s);
+/* Dissolves empty spans until the page heap has n free pages in a run that is not clean, or none is
+ * left. */
+void hg__empties_make_room(struct hg_heap *h, enum hg_area area, uint32_t n);
 /* Gives the chunks and structs of a cache back to the page heap. */
 void hg__chunks_release(struct hg_cache *c);
 
@@ -161,12 +176,19 @@ void hg__chunks_release(struct hg_cache *c);
 
 enum hg_fill { HG_PARTIAL, HG_FULL, HG_FILLS };
 
+/* Linked both ways, by next and prev. */
+struct hg_queue {
+    struct hg_span *first, *last;
+};
+
 struct hg_central {
     _Alignas(64) struct hg_lock lock;  /* CENTRAL: guards what follows */
     uint32_t gen;                      /* the generation for which unswept pages are counted */
     _Atomic uint32_t listed[2];        /* spans listed, by parity; read without lock as a hint */
     int64_t pages[2];                  /* pages listed, by parity */
-    struct hg_span *list[2][HG_FILLS]; /* by parity of the spans' generation */
+    struct hg_queue list[2][HG_FILLS]; /* by parity of the spans' generation */
+    struct hg_queue empty;             /* of generation `gen`, with nothing in them */
+    _Atomic uint32_t empties;          /* how many; read without lock as a hint */
 };
 
 static inline struct hg_central *hg__central_of(const struct hg_heap *h, const struct hg_span *s)
@@ -176,7 +198,7 @@ static inline struct hg_central *hg__central_of(const struct hg_heap *h, const s
 
 void hg__central_init(struct hg_heap *h);
 /* Opens generation `gen` for one class: spans of gen - 1 in its lists count as unswept from now on.
- * */
+ * Requires: none is empty. */
 void hg__central_open(struct hg_heap *h, struct hg_central *c, uint32_t gen);
 /* Lists a span by its generation; one without free slots says so in its desc from then on. Takes
  * CENTRAL. The span is not the caller's any more. */
@@ -184,18 +206,40 @@ void hg__central_push(struct hg_heap *h, struct hg_span *s, enum hg_fill fill);
 /* Takes a span of generation `gen` off the list, or NULL. Takes CENTRAL. */
 struct hg_span *hg__central_pop(struct hg_heap *h, struct hg_central *c, uint32_t gen,
                                 enum hg_fill fill);
+/* A few spans of one class, as a sweep takes them off their lists and puts them back. */
+struct hg_batch {
+    unsigned n;
+    struct hg_span *span[HG_BATCH];
+};
+/* Takes spans of generation `gen` off, until they have `pages` pages or HG_BATCH are taken. Returns
+ * pages taken, 0: there is no such span. Takes CENTRAL. */
+size_t hg__central_take(struct hg_heap *h, struct hg_central *c, uint32_t gen, size_t pages,
+                        struct hg_batch *out);
+/* Lists spans that were just swept, by their live slots. Empty ones' pages count as free from now
+ * on. Takes CENTRAL. */
+void hg__central_file(struct hg_heap *h, struct hg_central *c, const struct hg_batch *b);
+/* Takes an empty span of generation `gen`, or NULL. Takes CENTRAL. */
+struct hg_span *hg__central_pop_empty(struct hg_heap *h, struct hg_central *c, uint32_t gen);
 
 /* ---- sweep (sweep.c) ---- */
 
 /* Sweeps a span of generation gen - 1 that the caller has taken off its list: alloc bits are what
  * was marked, marks are clear, gen is `gen`. Returns live slots. */
 uint32_t hg__sweep_span(struct hg_heap *h, struct hg_span *s, uint32_t gen);
-/* Lists a swept span, or dissolves it if nothing in it lives. */
-void hg__sweep_file(struct hg_heap *h, struct hg_span *s);
+/* Takes up to HG_BATCH spans of one class and generation gen - 1 off their list and sweeps them:
+ * pages swept, 0 if there was none. Then the caller files what it does not keep. */
+size_t hg__sweep_batch(struct hg_heap *h, struct hg_central *c, uint32_t gen, size_t pages,
+                       struct hg_batch *out);
+void hg__sweep_file(struct hg_heap *h, struct hg_batch *b);
 /* As hg__sweep_some, from generation gen - 1 into gen. */
 size_t hg__sweep_into(struct hg_heap *h, uint32_t gen, size_t pages);
-/* Brackets taking spans off unswept lists and sweeping them. Note [DONE] in sweep.c. */
-void hg__sweep_enter(struct hg_heap *h);
-void hg__sweep_leave(struct hg_heap *h, size_t pages);
+/* Brackets taking spans off unswept lists and sweeping them, and dissolving spans. Note [DONE] in
+ * sweep.c. */
+static inline void hg__sweep_enter(struct hg_heap *h) { hg_add_sc(&h->sweepers, 1u); }
+static inline void hg__sweep_leave(struct hg_heap *h, size_t pages)
+{
+    hg_add_rlx(&h->swept_pages, pages);
+    hg_sub_acqrel(&h->sweepers, 1u);
+}
 
 #endif

@@ -19,7 +19,9 @@ struct hg_span *hg__large_alloc(struct hg_heap *h, size_t size, enum hg_span_kin
     if (size > h->size - HG_PAGE_BYTES)
         return NULL; /* so that no rounding below wraps */
     uint32_t pages = (uint32_t)((size + HG_PAGE_BYTES - 1) >> HG_PAGE_SHIFT);
-    struct hg_span *s = hg__pages_take(h, hg__area_of(kind), pages, pages);
+    enum hg_area area = hg__area_of(kind);
+    hg__empties_make_room(h, area, pages);
+    struct hg_span *s = hg__pages_take(h, area, pages, pages);
     if (s == NULL)
         return NULL;
     hg_add_rlx(&h->span_bytes, hg__bytes_of(pages));

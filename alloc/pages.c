@@ -287,9 +287,19 @@ static struct hg_span *find_largest(const struct hg_bins *b, uint32_t least)
     return bin < HG_BINS && b->head[bin]->pages >= least ? b->head[bin] : NULL;
 }
 
+enum { FEW = 16 };
+
+bool hg__pages_has_old(struct hg_heap *h, enum hg_area area, uint32_t n)
+{
+    struct hg_pages *p = h->pages;
+    hg__lock(&p->lock);
+    bool has = find_run(&p->bins[area][HG_DIRTY], n, FEW) != NULL;
+    hg__unlock(&p->lock);
+    return has;
+}
+
 static struct hg_span *choose_run(struct hg_heap *h, enum hg_area area, uint32_t min, uint32_t want)
 {
-    enum { FEW = 16 };
     const struct hg_bins *dirty = &h->pages->bins[area][HG_DIRTY];
     const struct hg_bins *clean = &h->pages->bins[area][HG_CLEAN];
     struct hg_span *r;

@@ -29,8 +29,11 @@ size_t hg__scavenge(struct hg_heap *h, size_t bytes)
     while (bytes - done >= HG_PAGE_BYTES) {
         size_t most = hg_min_size((bytes - done) >> HG_PAGE_SHIFT, HG_BLOCK_PAGES);
         struct hg_span *s = hg__pages_take_dirty(h, (uint32_t)most);
-        if (s == NULL)
-            break;
+        if (s == NULL) {
+            if (hg__empties_dissolve(h, HG_BLOCK_PAGES) == 0)
+                break;
+            continue;
+        }
         size_t n = (size_t)hg__bytes_of(s->pages);
         hg__os_discard((void *)s->start, n);
         hg_store_rlx(&h->pages->block_tried[(s->start - h->base) >> HG_BLOCK_SHIFT], 0);

@@ -144,12 +144,30 @@ uint32_t hg__sweep_span(struct hg_heap *h, struct hg_span *s, uint32_t gen)
     return live;
 }
 
-void hg__sweep_file(struct hg_heap *h, struct hg_span *s)
+/* ---- a few spans of one class ---- */
+
+size_t hg__sweep_batch(struct hg_heap *h, struct hg_central *c, uint32_t gen, size_t pages,
+                       struct hg_batch *out)
 {
-    if (s->live == 0)
-        hg__span_free(h, s);
-    else
-        hg__central_push(h, s, s->live < s->count ? HG_PARTIAL : HG_FULL);
+    size_t taken = hg__central_take(h, c, gen - 1, pages, out);
+    for (unsigned i = 0; i < out->n; i++)
+        hg__sweep_span(h, out->span[i], gen);
+    return taken;
+}
+
+void hg__sweep_file(struct hg_heap *h, struct hg_batch *b)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < b->n; i++) {
+        struct hg_span *s = b->span[i];
+        if (s->live == 0 && s->size_class == 0)
+            hg__span_free(h, s); /* a large one */
+        else
+            b->span[n++] = s;
+    }
+    b->n = n;
+    if (n > 0)
+        hg__central_file(h, hg__central_of(h, b->span[0]), b);
 }
 
 /* ---- generations ---- */
@@ -167,41 +185,30 @@ void hg__sweep_open(struct hg_heap *h)
     hg_store_sc(&h->gen, gen);
 }
 
-void hg__sweep_enter(struct hg_heap *h) { hg_add_sc(&h->sweepers, 1u); /* Note [DONE] */ }
-
-void hg__sweep_leave(struct hg_heap *h, size_t pages)
+/* Sweeps and files a few spans of some class; the search begins where the last one ended. */
+static size_t sweep_any(struct hg_heap *h, uint32_t gen, size_t pages)
 {
-    hg_add_rlx(&h->swept_pages, pages);
-    hg_sub_acqrel(&h->sweepers, 1u); /* Note [DONE] */
-}
-
-/* A span of generation `gen`, of any class, off its list; the search begins where the last one
- * ended. */
-static struct hg_span *pop_any(struct hg_heap *h, uint32_t gen)
-{
+    struct hg_batch b;
     uint32_t first = hg_load_rlx(&h->sweep_cursor);
     for (uint32_t n = 0; n < HG_SPAN_CLASSES; n++) {
         uint32_t i = (first + n) % HG_SPAN_CLASSES;
-        struct hg_span *s = hg__central_pop(h, &h->central[i], gen, HG_PARTIAL);
-        if (s == NULL)
-            s = hg__central_pop(h, &h->central[i], gen, HG_FULL);
-        if (s != NULL) {
-            if (n != 0)
-                hg_store_rlx(&h->sweep_cursor, i);
-            return s;
-        }
+        size_t taken = hg__sweep_batch(h, &h->central[i], gen, pages, &b);
+        if (taken == 0)
+            continue;
+        hg__sweep_file(h, &b);
+        if (n != 0)
+            hg_store_rlx(&h->sweep_cursor, i);
+        return taken;
     }
-    return NULL;
+    return 0;
 }
 
 size_t hg__sweep_into(struct hg_heap *h, uint32_t gen, size_t pages)
 {
-    size_t done = 0;
-    struct hg_span *s;
-    while (done < pages && hg_load_sc(&h->unswept_pages) > 0 && (s = pop_any(h, gen - 1)) != NULL) {
-        done += s->pages;
-        hg__sweep_span(h, s, gen);
-        hg__sweep_file(h, s);
+    size_t done = 0, n = 1;
+    while (n > 0 && done < pages && hg_load_sc(&h->unswept_pages) > 0) {
+        n = sweep_any(h, gen, pages - done);
+        done += n;
     }
     return done;
 }

@@ -23,7 +23,7 @@ struct sums {
     uint64_t free_pages, dirty_pages; /* of free runs */
     uint64_t shown_pages, used_pages; /* of spans shown; of those with a word in use */
     uint64_t other_pages;             /* of neither: chunks, large spans not shown yet */
-    uint64_t listed_pages, unswept_pages;
+    uint64_t listed_pages, unswept_pages, empty_pages;
 };
 
 static void check_equal(const char *what, int64_t counted, uint64_t found)
@@ -144,26 +144,45 @@ static void walk_area(struct hg_heap *h, enum hg_area area, uint32_t page, uint3
 
 /* ---- lists ---- */
 
+static void check_listed(const struct hg_heap *h, const struct hg_central *c,
+                         const struct hg_span *s)
+{
+    HG_CHECK(hg__central_of(h, s) == c,
+             "heap: span 0x%" PRIxPTR " is in a list where it does not belong", s->start);
+    HG_CHECK(hg_load_rlx(&s->word) == HG_NO_WORD,
+             "heap: span 0x%" PRIxPTR " is listed and has a word in use", s->start);
+    HG_CHECK(hg_load_acq(&h->spans[hg__page_of(h, s->start)]) == s,
+             "heap: span 0x%" PRIxPTR " is listed, but not that of its pages", s->start);
+}
+
 static void check_list(struct hg_heap *h, unsigned span_class, unsigned parity, unsigned fill,
                        struct sums *sums)
 {
     const struct hg_central *c = &h->central[span_class];
     uint32_t gen = hg_load_rlx(&h->gen);
-    for (const struct hg_span *s = c->list[parity][fill], *prev = NULL; s != NULL; s = s->next) {
-        HG_CHECK(s->prev == prev && hg__central_of(h, s) == c && s->gen % 2 == parity,
+    for (const struct hg_span *s = c->list[parity][fill].first; s != NULL; s = s->next) {
+        check_listed(h, c, s);
+        HG_CHECK(s->gen % 2 == parity,
                  "heap: span 0x%" PRIxPTR " is in a list where it does not belong", s->start);
         HG_CHECK(s->gen == gen || s->gen == gen - 1,
                  "heap: span 0x%" PRIxPTR ": generation %u, heap %u", s->start, s->gen, gen);
-        HG_CHECK(hg_load_rlx(&s->word) == HG_NO_WORD,
-                 "heap: span 0x%" PRIxPTR " is listed and has a word in use", s->start);
         HG_CHECK(has_free_slot(s) == (fill == HG_PARTIAL) && s->full == (fill == HG_FULL),
                  "heap: span 0x%" PRIxPTR " is in the wrong list for its free slots", s->start);
-        HG_CHECK(hg_load_acq(&h->spans[hg__page_of(h, s->start)]) == s,
-                 "heap: span 0x%" PRIxPTR " is listed, but not that of its pages", s->start);
         sums->listed_pages += s->pages;
         sums->unswept_pages += s->gen == gen - 1 ? s->pages : 0;
-        prev = s;
     }
+}
+
+static void check_empty(struct hg_heap *h, const struct hg_central *c, struct sums *sums)
+{
+    uint32_t n = 0;
+    for (const struct hg_span *s = c->empty.first; s != NULL; s = s->next, n++) {
+        check_listed(h, c, s);
+        HG_CHECK(s->gen == hg_load_rlx(&h->gen) && s->live == 0 && hg__span_is_empty(s),
+                 "heap: span 0x%" PRIxPTR " is listed as empty and is not", s->start);
+        sums->empty_pages += s->pages;
+    }
+    check_equal("empty spans of a class", hg_load_rlx(&c->empties), n);
 }
 
 void hg__heap_verify(struct hg_heap *h)
@@ -175,13 +194,18 @@ void hg__heap_verify(struct hg_heap *h)
     walk_area(h, HG_HIGH, high_start, (uint32_t)(h->size >> HG_PAGE_SHIFT), &s);
     for (unsigned i = 0; i < HG_SPAN_CLASSES * 4; i++)
         check_list(h, i / 4, i / 2 % 2, i % 2, &s);
+    for (unsigned i = 0; i < HG_SPAN_CLASSES; i++)
+        check_empty(h, &h->central[i], &s);
+    s.listed_pages += s.empty_pages;
 
     int64_t page = (int64_t)HG_PAGE_BYTES, cached = hg_load_rlx(&h->cached_pages);
     int64_t in_spans = hg_load_rlx(&h->span_bytes) / page;
-    int64_t free = hg_load_rlx(&h->free_bytes) / page;
+    int64_t free = hg_load_rlx(&h->free_bytes) / page, empty = hg_load_rlx(&h->empty_pages);
     check_equal("mapped pages", hg_load_rlx(&h->mapped_bytes) / page, (uint64_t)(in_spans + free));
-    check_equal("free pages", free - cached, s.dirty_pages);
-    check_equal("pages in spans and caches", in_spans + cached, s.shown_pages + s.other_pages);
+    check_equal("free pages", free - cached - empty, s.dirty_pages);
+    check_equal("pages of empty spans", empty, s.empty_pages);
+    check_equal("pages in spans and caches", in_spans + cached + empty,
+                s.shown_pages + s.other_pages);
     check_equal("unswept pages", hg_load_rlx(&h->unswept_pages), s.unswept_pages);
     check_equal("pages listed", (int64_t)s.listed_pages, s.shown_pages - s.used_pages);
 }

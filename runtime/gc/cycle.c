@@ -158,6 +158,17 @@ static void finish_sweep(struct hg_gc *g)
     finish(g);
 }
 
+/* No span is dissolved while anything is marked: what sweeping left empty goes now, and whoever is
+ * at such a span is waited for. Note [EMPTY] in alloc/span.c. */
+static void drop_empty_spans(struct hg_gc *g)
+{
+    struct hg_heap *h = g->world->heap;
+    uint32_t seen = hg_load_sc(&g->driver_wake);
+    hg__empties_dissolve(h, SIZE_MAX);
+    while (!hg__sweep_done(h) && !hg_load_acq(&g->stopping))
+        hg__os_wait(&g->driver_wake, seen, hg_in(100000));
+}
+
 static void begin(struct hg_gc *g)
 {
     hg__lock(&g->collect.lock);
@@ -217,6 +228,7 @@ static bool reset(struct hg_gc *g)
 static void run_cycle(struct hg_gc *g)
 {
     finish_sweep(g); /* 0 */
+    drop_empty_spans(g);
     hg__heap_touch_marks(g->world->heap);
     begin(g);
     bool marked = start_marking(g);

@@ -171,16 +171,28 @@ static int crowd_main(void *arg)
     return CASE_DONE;
 }
 
+/* The tail of some hundred holds is whatever else the machine did then; what comes of the number of
+ * tasks is there each time. So the least of three runs counts. */
+static int64_t crowd_hold(uint64_t tasks)
+{
+    int64_t least = INT64_MAX;
+    for (int run = 0; run < 3; run++) {
+        struct crowd crowd = {.tasks = tasks};
+        hg_options o = case_options(2);
+        o.stack_bytes = 16384;
+        case_run(crowd_main, &crowd, &o);
+        least = crowd.p999 < least ? crowd.p999 : least;
+    }
+    return least;
+}
+
 Test(case_stacks, g10_holds_do_not_grow_with_tasks)
 {
-    struct crowd few = {.tasks = 1000}, many = {.tasks = test_scaled(30000)};
-    hg_options o = case_options(2);
-    o.stack_bytes = 16384;
-    case_run(crowd_main, &few, &o);
-    case_run(crowd_main, &many, &o);
-    cr_assert(many.p999 < 2 * few.p999 || many.p999 < 200000,
-              "p99.9 of holds: %ld ns with %lu parked tasks, %ld with %lu", (long)few.p999,
-              (unsigned long)few.tasks, (long)many.p999, (unsigned long)many.tasks);
+    uint64_t tasks = test_scaled(30000);
+    int64_t few = crowd_hold(1000), many = crowd_hold(tasks);
+    cr_assert(many < 2 * few || many < 200000,
+              "p99.9 of holds: %ld ns with 1000 parked tasks, %ld with %lu", (long)few, (long)many,
+              (unsigned long)tasks);
 }
 
 /* ---- S03: a loop with safepoints, and one without ---- */

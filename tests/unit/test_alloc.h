@@ -10,6 +10,7 @@
 #include "tests/support/test.h"
 
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <string.h>
 
 struct test_heap {
@@ -60,6 +61,15 @@ static inline void test_sweep_all(struct hg_heap *h)
     while (hg__sweep_some(h, 64) != 0)
         ;
     HG_CHECK(hg__sweep_done(h), "nothing is left to sweep, but sweeping is not done");
+}
+
+/* What the driver does between sweeping and the next generation. */
+static inline void test_next_generation(struct hg_heap *h)
+{
+    hg__empties_dissolve(h, SIZE_MAX);
+    while (!hg__sweep_done(h)) /* others may be at empty spans */
+        sched_yield();
+    hg__sweep_open(h);
 }
 
 static inline void test_count_one(void *arg, uintptr_t obj, const struct hg_span *span)

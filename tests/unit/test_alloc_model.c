@@ -253,7 +253,7 @@ static void mark_some(struct world *w)
             w->mark_mutator++;
             w->mark_object = 0;
         } else {
-            hg__sweep_open(w->t.heap);
+            test_next_generation(w->t.heap);
             ask(w, RESET, RESETTING);
             return;
         }

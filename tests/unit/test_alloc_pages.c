@@ -28,7 +28,7 @@ static void close_heap(void) { test_heap_close(&t); }
 
 static void cycle(void)
 {
-    hg__sweep_open(h);
+    test_next_generation(h);
     hg__cache_release(&c, false);
     test_sweep_all(h);
 }
@@ -158,7 +158,7 @@ Test(alloc_pages, a_full_heap_says_so_and_stays_usable, .init = open_small, .fin
     hg__heap_verify(h);
 
     /* Garbage that is not swept yet: a refill in need sweeps, other classes too. */
-    hg__sweep_open(h);
+    test_next_generation(h);
     hg__cache_release(&c, false);
     int64_t unswept = hg_load_rlx(&h->unswept_pages);
     unsigned other = test_class(64, HG_SPAN_REFS);

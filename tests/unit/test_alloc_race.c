@@ -87,7 +87,7 @@ static void prepare(struct shared *w)
             if (lives(w, i))
                 hg__set_mark(h, s->start + i * s->size);
     }
-    hg__sweep_open(h);
+    test_next_generation(h);
     test_sweep_all(h);
     for (int i = 0; i < SHOWN; i++)
         hg_store_rlx(&w->shown[i], 0u);

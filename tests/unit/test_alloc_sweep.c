@@ -22,7 +22,7 @@ static void close_heap(void) { test_heap_close(&t); }
 /* A whole cycle of one mutator that is white: opens a generation and gives the cache back. */
 static void cycle(bool black)
 {
-    hg__sweep_open(h);
+    test_next_generation(h);
     hg__cache_release(&c, black);
     test_sweep_all(h);
 }
@@ -109,7 +109,7 @@ Test(alloc_sweep, a_span_is_uniform_until_it_is_mixed, .init = open_heap, .fini 
     cr_assert_eq(hg__desc_layout(o.desc), 0);
     cr_assert_eq(hg__object_layout(&o), 6);
     hg__heap_verify(h);
-    hg__sweep_open(h);
+    test_next_generation(h);
     uintptr_t q = test_alloc_slot(&c, k, false, test_gen(h), 9); /* sweeps it, finds it empty */
     cr_assert_eq(hg__span_of(h, q), hg__span_of(h, p[0]));
     cr_assert_eq(hg__desc_layout(desc_of(q)), 9, "an empty span begins uniform");
@@ -239,7 +239,7 @@ Test(alloc_sweep, a_late_mutator_works_on_in_its_generation, .init = open_heap, 
     for (int i = 0; i < 5; i++)
         hg__set_mark(h, test_alloc_slot(&c, k, false, old, 0));
     hg__cache_release(&c, false);
-    hg__sweep_open(h);
+    test_next_generation(h);
     uint32_t new = test_gen(h);
     cr_assert_eq(new, old + 1);
     cr_assert_gt(hg_load_rlx(&h->unswept_pages), 0);
@@ -282,7 +282,7 @@ Test(alloc_sweep, a_generation_opens_only_when_the_last_is_swept)
     open_heap();
     hg__set_mark(h, test_alloc_slot(&c, test_class(16, HG_SPAN_REFS), false, test_gen(h), 0));
     hg__cache_release(&c, false);
-    hg__sweep_open(h);
+    test_next_generation(h);
     test_child_run(&child, 10, open_generation, h);
     cr_assert_neq(child.signal, 0);
     cr_assert_not_null(strstr(child.text, "before the last one was swept"));
@@ -297,13 +297,14 @@ static void mark_every(void *arg, uintptr_t p, const struct hg_span *s)
 {
     struct every *e = arg;
     (void)s;
-    if (e->n++ % e->step == 0)
+    if (e->step != 0 && e->n++ % e->step == 0)
         hg__set_mark(h, p);
 }
 
 enum { SPANS = 300 };
 
-/* SPANS full spans of one class, of which each `step`-th object is marked; a new generation. */
+/* SPANS full spans of one class, of which each `step`-th object is marked (0: none); a new
+ * generation. */
 static unsigned fill_spans(size_t step)
 {
     unsigned k = test_class(64, HG_SPAN_REFS), slots = hg__class[k / HG_SPAN_KINDS].count;
@@ -311,7 +312,7 @@ static unsigned fill_spans(size_t step)
     for (unsigned i = 0; i < SPANS * slots; i++)
         test_alloc_slot(&c, k, false, test_gen(h), 0);
     hg__heap_each(h, mark_every, &e);
-    hg__sweep_open(h);
+    test_next_generation(h);
     hg__cache_release(&c, false);
     return k;
 }
@@ -348,6 +349,77 @@ Test(alloc_sweep, sweep_some_does_about_what_it_is_asked, .init = open_heap, .fi
     cr_assert_eq(hg__sweep_some(h, 1), 0);
     cr_assert(hg__sweep_done(h));
     cr_assert_eq(hg_load_rlx(&h->swept_pages), SPANS);
+}
+
+/* ---- empty spans ---- */
+
+/* SPANS spans with nothing in them. */
+static unsigned leave_empty(void)
+{
+    unsigned k = fill_spans(0);
+    test_sweep_all(h);
+    cr_assert_eq(hg_load_rlx(&h->empty_pages), SPANS);
+    cr_assert_eq(hg_load_rlx(&h->span_bytes), 0);
+    hg__heap_verify(h);
+    return k;
+}
+
+Test(alloc_sweep, empty_spans_are_filled_again, .init = open_heap, .fini = close_heap)
+{
+    unsigned k = leave_empty(), slots = hg__class[k / HG_SPAN_KINDS].count;
+    int64_t mapped = hg_load_rlx(&h->mapped_bytes);
+    for (unsigned i = 0; i < SPANS * slots; i++) {
+        unsigned char *p = (void *)test_alloc_slot(&c, k, false, test_gen(h), 0);
+        HG_CHECK(p[0] == 0 && memcmp(p, p + 1, hg__class[k / HG_SPAN_KINDS].size - 1) == 0,
+                 "slot %u is not clear", i);
+    }
+    cr_assert_eq(hg_load_rlx(&h->empty_pages), 0);
+    cr_assert_eq(hg_load_rlx(&h->mapped_bytes), mapped);
+    hg__heap_verify(h);
+    cr_assert_eq(test_objects(h), SPANS * slots);
+}
+
+Test(alloc_sweep, empty_spans_serve_other_classes_before_the_process_grows, .init = open_heap,
+     .fini = close_heap)
+{
+    unsigned k = leave_empty(), other = test_class(208, (enum hg_span_kind)(k % HG_SPAN_KINDS));
+    int64_t mapped = hg_load_rlx(&h->mapped_bytes);
+    size_t bytes = (size_t)SPANS * HG_PAGE_BYTES / 8 * 7;
+    for (size_t done = 0; done < bytes; done += hg__class[other / HG_SPAN_KINDS].size)
+        cr_assert_neq(test_alloc_slot(&c, other, false, test_gen(h), 0), 0);
+    /* But for one chunk: it may be cut from where used pages touch new ones. */
+    cr_assert_lt(hg_load_rlx(&h->mapped_bytes), mapped + 32 * (int64_t)HG_PAGE_BYTES);
+    hg__heap_verify(h);
+}
+
+Test(alloc_sweep, empty_spans_serve_large_objects, .init = open_heap, .fini = close_heap)
+{
+    unsigned k = leave_empty();
+    int64_t mapped = hg_load_rlx(&h->mapped_bytes);
+    size_t size = (size_t)SPANS * HG_PAGE_BYTES / 8 * 7;
+    struct hg_span *s =
+        hg__large_alloc(h, size, (enum hg_span_kind)(k % HG_SPAN_KINDS), 0, test_gen(h));
+    cr_assert_not_null(s);
+    cr_assert_eq(hg_load_rlx(&h->mapped_bytes), mapped);
+    hg__large_publish(h, s, false);
+    hg__heap_verify(h);
+}
+
+Test(alloc_sweep, empty_spans_go_back_to_the_kernel, .init = open_heap, .fini = close_heap)
+{
+    leave_empty();
+    hg__scavenge(h, SIZE_MAX);
+    cr_assert_eq(hg_load_rlx(&h->empty_pages), 0);
+    cr_assert_eq(hg_load_rlx(&h->free_bytes), 0);
+    hg__heap_verify(h);
+}
+
+Test(alloc_sweep, no_generation_opens_over_an_empty_span, .init = open_heap, .fini = close_heap)
+{
+    leave_empty();
+    struct test_child child;
+    test_child_run(&child, 10, open_generation, h);
+    cr_assert_not_null(strstr(child.text, "an empty span was not dissolved"));
 }
 
 /* ---- large objects ---- */
