@@ -13,10 +13,11 @@
  * taker therefore says which generation it wants and gets nothing if the list holds another.
  *
  * Spans that a sweep leaves empty are listed apart, in the open generation only: Note [EMPTY] in
- * sweep.c.
+ * span.c.
  *
- * Lists are stacks: what lies below a span when it is pushed lies there when it is popped. So a
- * span knows the one some places below, and that one's struct is asked for in time (`ahead`).
+ * Lists are queues: spans are swept, and empty ones filled again, in the order in which they were
+ * filled, which mostly is that of their addresses, as the allocator's prefetching has it. A span
+ * knows the one some places after it, whose struct is asked for in time (`ahead`).
  *
  * Counting. heap->unswept_pages counts the pages of unswept spans in lists. "Unswept" is judged by
  * the set's own `gen`, which opening changes under the set's lock, together with the count, so that
