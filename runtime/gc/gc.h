@@ -171,9 +171,10 @@ bool hg__mark_available(struct hg_gc *g, const struct hg_mutator *m);
 /* Greys what the words of [lo, hi) may point to. Returns bytes looked at. */
 size_t hg__scan_words(struct hg_mutator *m, uintptr_t lo, uintptr_t hi);
 
-/* Scans stacks of the registry until time is up; returns bytes scanned. The caller is a counted
- * worker. */
-int64_t hg__scan_stacks(struct hg_gc *g, struct hg_mutator *m, int64_t until);
+/* Scans stacks of the registry until time is up or the worker is wanted elsewhere; returns bytes
+ * scanned. The caller is a counted worker. */
+int64_t hg__scan_stacks(struct hg_gc *g, struct hg_mutator *m, enum hg_work_kind kind,
+                        int64_t until);
 bool hg__stacks_left(const struct hg_gc *g);
 /* Hooks of mut and sched: SCAN of m's own stacks; a task's at switch-in. */
 void hg__scan_mutator(struct hg_mutator *m, bool own);
@@ -186,6 +187,8 @@ bool hg__gc_background(struct hg_mutator *m, bool idle); /* hook of sched */
 /* Whether m's proc, idle until now, has a task to run. *look_at: when to look at other procs
  * next. */
 bool hg__idle_over(struct hg_mutator *m, int64_t now, int64_t *look_at);
+/* Whether a worker has to leave off before its time: for a handshake, or (IDLE) for a task. */
+bool hg__worker_wanted(struct hg_mutator *m, enum hg_work_kind kind, int64_t now, int64_t *look_at);
 /* a slice at the running task's safepoint */
 void hg__gc_attention_slice(struct hg_mutator *m);
 void hg__gc_allocated(struct hg_mutator *m, size_t bytes); /* hook of mut */

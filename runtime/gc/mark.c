@@ -354,11 +354,7 @@ static void balance(struct hg_tracer *t)
 static bool must_stop(struct hg_tracer *t, enum hg_work_kind kind, int64_t until, int64_t bytes)
 {
     int64_t now = hg__os_now();
-    if (t->bytes >= bytes || now >= until)
-        return true;
-    if (hg_load_rlx(&t->m->attention) & HG_ATTENTION_HANDSHAKE)
-        return true; /* a FLUSH or RESET waits for us */
-    return kind == HG_WORK_IDLE && hg__idle_over(t->m, now, &t->look_at);
+    return t->bytes >= bytes || now >= until || hg__worker_wanted(t->m, kind, now, &t->look_at);
 }
 
 /* The work is counted in the statistics of m; what the ring still holds goes back to the buffer. */
@@ -426,7 +422,7 @@ int64_t hg__mark_some(struct hg_gc *g, struct hg_mutator *m, enum hg_work_kind k
     hg_add_sc(&q->activity, 1u);
     struct hg_tracer t;
     hg__tracer_init(&t, g, m);
-    int64_t stacks = hg__scan_stacks(g, m, until);
+    int64_t stacks = hg__scan_stacks(g, m, kind, until);
     trace(&t, kind, until, bytes - stacks);
     finish(&t);
     bool left = hg__grey_publish(m);

@@ -51,6 +51,13 @@ bool hg__idle_over(struct hg_mutator *m, int64_t now, int64_t *look_at)
     return hg__work_anywhere(p->sched);
 }
 
+bool hg__worker_wanted(struct hg_mutator *m, enum hg_work_kind kind, int64_t now, int64_t *look_at)
+{
+    if (hg_load_rlx(&m->attention) & HG_ATTENTION_HANDSHAKE)
+        return true; /* a FLUSH or RESET waits for us */
+    return kind == HG_WORK_IDLE && hg__idle_over(m, now, look_at);
+}
+
 /* One marking slice; returns whether there was anything to do. */
 static bool mark_slice(struct hg_gc *g, struct hg_mutator *m, bool idle, int64_t now)
 {
