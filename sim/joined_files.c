@@ -1,4 +1,5 @@
-/* joined_files.c: joined results as JSON and CSV. */
+/* joined_files.c: joined results as JSON, all runs and the medians of each point with their
+ * intervals, and as CSV, all runs. */
 #include "sim/joined.h"
 #include "sim/machine.h"
 #include "sim/outfile.h"
@@ -35,24 +36,47 @@ static json_t *run_at(json_t *run, json_t *point)
     return copy;
 }
 
+/* What the table shows: each group's labels, medians and intervals. Figures that are themselves the
+ * ends of an interval are left out. */
+static json_t *group_json(const struct sim_joined *j, const struct sim_row *g)
+{
+    json_t *labels = json_object(), *medians = json_object(), *intervals = json_object();
+    for (size_t i = 0; i < j->labels; i++)
+        if (g->label[i][0] != 0)
+            json_object_set_new(labels, j->label[i], json_string(g->label[i]));
+    for (size_t f = 0; f < j->figures; f++) {
+        if (isnan(g->figure[f]) || strncmp(j->figure[f], "ci95_", 5) == 0)
+            continue;
+        json_object_set_new(medians, j->figure[f], json_real(g->figure[f]));
+        if (!isnan(g->low[f]) && !isnan(g->high[f]))
+            json_object_set_new(intervals, j->figure[f],
+                                json_pack("[f, f]", g->low[f], g->high[f]));
+    }
+    return json_pack("{s:o, s:I, s:o, s:o}", "at", labels, "runs", (json_int_t)g->runs, "median",
+                     medians, "ci95", intervals);
+}
+
 int sim_joined_write_json(const struct sim_joined *j, const char *path)
 {
     struct sim_outfile f;
     int err = sim_outfile_open(&f, path);
     if (err != 0)
         return err;
-    json_t *d = json_object(), *runs = json_array();
+    json_t *d = json_object(), *runs = json_array(), *groups = json_array();
     for (size_t i = 0; i < j->documents; i++) {
         json_t *of = json_object_get(j->document[i], "runs");
         for (size_t k = 0; k < json_array_size(of); k++)
             json_array_append_new(runs, run_at(json_array_get(of, k), j->point[i]));
     }
+    for (size_t g = 0; g < j->groups; g++)
+        json_array_append_new(groups, group_json(j, &j->group[g]));
     json_object_set_new(d, "program", json_string(j->program));
     json_object_set_new(d, "joined", json_integer((json_int_t)j->documents));
     json_object_set_new(d, "commit", json_string(sim_commit()));
     if (j->documents > 0)
         json_object_set(d, "machine", json_object_get(j->document[0], "machine"));
     json_object_set_new(d, "params", common_params(j));
+    json_object_set_new(d, "medians", groups);
     json_object_set_new(d, "runs", runs);
     bool written = json_dumpf(d, f.file, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 &&
                    fputc('\n', f.file) != EOF;

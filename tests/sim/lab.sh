@@ -72,6 +72,8 @@ if have gnuplot; then
     expect 0 pacer --model uniform --policy max:5 --sweep gogc=50,100 --seeds 6 --cycles 40 \
         --report swept.html
     has swept.html 'Over gogc'
+    has swept.html 'its 95 % interval over seeds'
+    page swept.html 6
     # scale: no plot of what a simulation does not have, nothing that says so either
     expect 0 scale --vcpus 4 --conns 500 --rate 100000 --live-heap 30M --duration 0.5 --warmup 0 \
         --policy mean:2,max:5,off --repetitions 1 --report scale.html
@@ -120,6 +122,7 @@ expect 0 scale --trace "$data/go1.19.log" --service 300 --profile go1.23 --polic
     --rate 5000 --vcpus 60 --duration 0.5 --warmup 0 --gogc 50,400 --want 'p99<=20ms'
 has out 'given *--gogc'
 has out 'p99<=20ms holds'
+has out 'single runs; 95 % intervals need 6'
 
 # ---- a memory limit, simulated ----
 expect 0 scale --vcpus 4 --conns 500 --rate 50000 --live-heap 30M --duration 0.5 --warmup 0 \
@@ -165,6 +168,9 @@ few="--model uniform --policy mean:2,max:5 --seeds 6 --cycles 60"
 expect 0 pacer $few --sweep gogc=50:150:50 --json p.json --csv p.csv --want 'late_cycles_share<0.3'
 has out '6 runs of 3 results'
 has out '^150  *max:5 '
+has out '^  *[0-9.]*\.\.[0-9.]* '
+has out '95 % interval over seeds'
+has p.json '"ci95": {'
 has out 'holds at 3 of 6'
 has out 'heap_over_live [0-9.]*) at gogc 50, policy max:5'
 [ "$(wc -l <p.csv)" = 7 ] || fault "p.csv: $(wc -l <p.csv) lines, expected 7"
