@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+struct sim_report;
+
 enum sim_unit { SIM_UNIT_PLAIN, SIM_UNIT_NS, SIM_UNIT_BYTES, SIM_UNIT_SHARE };
 
 /* A run as a row, or the medians of several. */
@@ -61,7 +63,7 @@ void sim_joined_finish(struct sim_joined *j);
 /* Number of a figure, or `figures`. */
 size_t sim_joined_figure(const struct sim_joined *j, const char *name);
 
-/* ---- output (joined_text.c, joined_files.c, joined_report.c) ---- */
+/* ---- output (joined_text.c, joined_files.c, joined_report.c, joined_notes.c) ---- */
 
 /* Figures that a table shows, the most telling first: indexes in show[], at most `most`. */
 size_t sim_joined_shown(const struct sim_joined *j, size_t *show, size_t most);
@@ -81,6 +83,11 @@ void sim_joined_print(FILE *out, const struct sim_joined *j);
 /* Prints which group meets the expression with the least memory. 0; 1: none does; -1: it cannot be
  * evaluated, and that was said on standard error. */
 int sim_joined_want(FILE *out, const struct sim_joined *j, const char *expression);
+/* Of a program that was recorded elsewhere: what all documents say alike of where it comes from, as
+ * they say it ("recorded"), for the caller to give back; NULL: it was not recorded. */
+json_t *sim_joined_recorded(const struct sim_joined *j);
+/* The same on the page, with what differs from point to point; nothing if it was not recorded. */
+void sim_joined_report_notes(struct sim_report *page, const struct sim_joined *j);
 /* Each 0 or a negative errno. */
 int sim_joined_write_json(const struct sim_joined *j, const char *path);
 int sim_joined_write_csv(const struct sim_joined *j, const char *path);

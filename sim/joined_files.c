@@ -76,6 +76,9 @@ int sim_joined_write_json(const struct sim_joined *j, const char *path)
     if (j->documents > 0)
         json_object_set(d, "machine", json_object_get(j->document[0], "machine"));
     json_object_set_new(d, "params", common_params(j));
+    json_t *recorded = sim_joined_recorded(j);
+    if (recorded != NULL)
+        json_object_set_new(d, "recorded", recorded);
     json_object_set_new(d, "medians", groups);
     json_object_set_new(d, "runs", runs);
     bool written = json_dumpf(d, f.file, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 &&

@@ -210,6 +210,7 @@ int sim_joined_write_report(const struct sim_joined *j, const char *path, char *
     snprintf(subtitle, sizeof subtitle, "%zu runs of %zu results%s", j->rows, j->documents,
              j->interrupted ? "; not all points were made" : "");
     struct sim_report *page = sim_report_begin(j->program, subtitle);
+    sim_joined_report_notes(page, j);
     if (j->params > 0 && j->groups > 0) {
         char heading[120];
         struct axis a;

@@ -29,6 +29,7 @@ struct argp_state;
 #define KV_POLICIES_MAX  12
 #define KV_CHECKS_MAX    16
 #define KV_PARAMS_MAX    16
+#define KV_NOTES_MAX     12
 #define KV_FEWEST_CYCLES 30 /* below, a run's p99.9 rests on too few cycles to be printed */
 
 /* ---- options (kv_options.c) ---- */
@@ -44,11 +45,20 @@ struct kv_param {
     double number;
 };
 
+/* Where a quantity of a program that was recorded elsewhere comes from. */
+struct kv_note {
+    const char *source, *text; /* source: "from it", "assumed", "given" */
+};
+
 struct kv_options {
     const char *program; /* "hedge-sim kv": who ran, for the JSON and messages */
     const char *about;   /* the program, on the page; NULL: kv's store */
     struct kv_param more[KV_PARAMS_MAX];
     int mores;
+    const char
+        *recorded; /* what the program was recorded as, for JSON and page; NULL: it was not */
+    struct kv_note note[KV_NOTES_MAX];
+    int notes;
     int conns;   /* each is a client task, a server task, two channels */
     double rate; /* arrivals per second, all connections together */
     int read_percent;

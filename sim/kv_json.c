@@ -215,6 +215,22 @@ static json_t *params_json(const struct kv_options *o, const struct kv_runs *run
     return j;
 }
 
+/* A text that may hold a name from outside: JSON has no bytes that are not UTF-8. */
+static json_t *outside_text(const char *text)
+{
+    json_t *s = json_string(text);
+    return s != NULL ? s : json_null();
+}
+
+static json_t *recorded_json(const struct kv_options *o)
+{
+    json_t *notes = json_array();
+    for (int i = 0; i < o->notes; i++)
+        json_array_append_new(notes, json_pack("{s:s, s:o}", "source", o->note[i].source, "text",
+                                               outside_text(o->note[i].text)));
+    return json_pack("{s:o, s:o}", "text", outside_text(o->recorded), "notes", notes);
+}
+
 int kv_json_document(FILE *out, const struct kv_options *opt, const struct sim_machine *m,
                      const struct kv_runs *runs)
 {
@@ -229,6 +245,8 @@ int kv_json_document(FILE *out, const struct kv_options *opt, const struct sim_m
                   "machine", machine, "params", params_json(opt, runs), "runs", list);
     if (document != NULL && runs->skipped[0] != 0)
         json_object_set_new(document, "skipped", json_string(runs->skipped));
+    if (document != NULL && opt->recorded != NULL)
+        json_object_set_new(document, "recorded", recorded_json(opt));
     int err = document == NULL ||
               json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0 ||
               fputc('\n', out) == EOF;

@@ -166,6 +166,15 @@ static void take_trace(struct argp_state *state, struct scale_options *o)
                    o->trace);
 }
 
+/* What the trace said, for the files. */
+static void add_notes(struct scale_options *o)
+{
+    struct kv_options *load = &o->load;
+    load->recorded = o->recorded;
+    for (int i = 0; i < o->notes; i++)
+        load->note[load->notes++] = (struct kv_note){o->note[i].source, o->note[i].text};
+}
+
 static void describe(struct scale_options *o)
 {
     char bytes[32], live[32];
@@ -197,8 +206,10 @@ static void finish(struct argp_state *state, struct scale_options *o)
     add_number(&o->load, "noise", o->noise);
     add_number(&o->load, "sockets", o->sockets);
     add_number(&o->load, "mark_rate", o->machine.mark_rate);
-    if (o->trace != NULL)
+    if (o->trace != NULL) {
         add_text(&o->load, "trace", o->trace);
+        add_notes(o);
+    }
 }
 
 static error_t parse_program(int key, char *arg, struct argp_state *state, struct scale_options *o)

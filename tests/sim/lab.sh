@@ -83,6 +83,20 @@ if have gnuplot; then
     for text in 'nothing to draw' 'Blame' 'resident' 'hedge-sim kv'; do
         ! grep -q "$text" scale.html || fault "scale.html has \"$text\""
     done
+    # A recorded program's quantities, on the page of one run and on that of a sweep.
+    recorded="--trace $data/go1.19.log --service 300 --profile go1.23 --policy max:5 --conns 500
+        --vcpus 60 --duration 0.2 --warmup 0"
+    # shellcheck disable=SC2086
+    expect 0 scale $recorded --rate 5000 --report recorded.html
+    has recorded.html 'The recorded program'
+    has recorded.html '<td>from it</td><td>[0-9.]* MB of live heap</td>'
+    # shellcheck disable=SC2086
+    expect 0 scale $recorded --sweep rate=5000,9000 --report recorded.html --json recorded.json
+    has recorded.html '<td>from it</td><td>[0-9.]* MB of live heap</td><td>everywhere</td>'
+    has recorded.html '<td>recorded at 9,000 requests/s</td><td>rate 9000</td>'
+    has recorded.json '"recorded": {'
+    expect 0 merge recorded.json --report recorded.html
+    has recorded.html '<td>[0-9.]* MB of live heap</td><td>everywhere</td>'
     expect 2 scale --calibrate here.json --report scale.html
     has err 'without --calibrate'
     # Six live runs of 5 s would be too long: Ctrl-C after the first, and the page has that.

@@ -1,5 +1,6 @@
 /* test_sim_sweep.c: axes and points of a sweep, words for a shell, and results that are joined. */
 #include "sim/joined.h"
+#include "sim/report.h"
 #include "sim/sweep.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -396,6 +397,92 @@ Test(sim_joined, json_has_medians, .init = setup, .fini = teardown)
     cr_assert(median == 3.5e6 && low == 1e6 && high == 6e6, "%g: %g, %g", median, low, high);
     cr_assert_eq(json_object_size(json_object_get(json_array_get(groups, 1), "ci95")), 0);
     json_decref(d);
+}
+
+/* ---- recorded programs ---- */
+
+/* scale's form: at one rate, with notes that rest on it and notes that do not. notes NULL: not
+ * recorded. */
+static void write_recorded(int i, int rate, const char *notes)
+{
+    char text[1000], recorded[700] = "";
+    if (notes != NULL)
+        snprintf(recorded, sizeof recorded,
+                 ", \"recorded\": {\"text\": \"api: 8 of 9\", \"notes\": [%s]}", notes);
+    snprintf(
+        text, sizeof text,
+        "{\"program\": \"hedge-sim scale\", \"params\": {\"rate\": %d}, \"runs\": [{\"policy\": "
+        "\"pi\", \"latency_ns\": {\"p99\": 5}}]%s}",
+        rate, recorded);
+    write_file(i, text);
+}
+
+#define NOTE(source, text) "{\"source\": \"" source "\", \"text\": \"" text "\"}"
+static const char live[] = NOTE("from it", "9 MB of <live> heap") "," NOTE("assumed", "4 KB each");
+static const char other[] = NOTE("from it", "9 MB of <live> heap") "," NOTE("assumed", "8 KB each");
+
+static char *page_of_notes(const struct sim_joined *j)
+{
+    static char page[20000];
+    char file[128];
+    struct sim_report *r = sim_report_begin("notes", "");
+    sim_joined_report_notes(r, j);
+    snprintf(file, sizeof file, "%s/page", folder);
+    cr_assert_eq(sim_report_end(r, file, why, sizeof why), 0, "%s", why);
+    FILE *in = fopen(file, "r");
+    page[fread(page, 1, sizeof page - 1, in)] = 0;
+    fclose(in);
+    unlink(file);
+    return page;
+}
+
+/* What all points share is told once, what rests on a swept option with the first point that has
+ * it; a joined file keeps what all share. */
+Test(sim_joined, notes_of_recorded_programs, .init = setup, .fini = teardown)
+{
+    struct sim_joined j;
+    write_recorded(0, 1000, live);
+    write_recorded(1, 2000, other);
+    write_recorded(2, 3000, other);
+    join(&j, 3);
+    json_t *recorded = sim_joined_recorded(&j), *notes = json_object_get(recorded, "notes");
+    cr_assert_eq(json_array_size(notes), 1);
+    cr_assert_str_eq(json_string_value(json_object_get(json_array_get(notes, 0), "text")),
+                     "9 MB of <live> heap");
+    cr_assert_str_eq(json_string_value(json_object_get(recorded, "text")), "api: 8 of 9");
+    json_decref(recorded);
+    const char *page = page_of_notes(&j);
+    static const char *const part[] = {
+        "api: 8 of 9", "<td>from it</td><td>9 MB of &lt;live&gt; heap</td><td>everywhere</td>",
+        "<td>4 KB each</td><td>rate 1000</td>", "<td>8 KB each</td><td>rate 2000 and 1 more</td>"};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        cr_assert_not_null(strstr(page, part[i]), "%s in\n%s", part[i], page);
+    cr_assert_null(strstr(page, "rate 3000"), "each note once: %s", page);
+    cr_assert_eq(sim_joined_write_json(&j, path[0]), 0);
+    sim_joined_free(&j);
+    join(&j, 1);
+    recorded = sim_joined_recorded(&j);
+    cr_assert_eq(json_array_size(json_object_get(recorded, "notes")), 1);
+    json_decref(recorded);
+    sim_joined_free(&j);
+}
+
+/* Programs that were not recorded have no section, and one that was beside them hides nothing. */
+Test(sim_joined, notes_of_some, .init = setup, .fini = teardown)
+{
+    struct sim_joined j;
+    write_recorded(0, 1000, NULL);
+    join(&j, 1);
+    cr_assert_null(sim_joined_recorded(&j));
+    cr_assert_null(strstr(page_of_notes(&j), "recorded"));
+    sim_joined_free(&j);
+    write_recorded(1, 2000, live);
+    write_recorded(2, 3000, "5, [], {\"source\": 7}");
+    join(&j, 3);
+    const char *page = page_of_notes(&j);
+    cr_assert_not_null(strstr(page, "<td>4 KB each</td><td>rate 2000</td>"), "%s", page);
+    cr_assert_null(strstr(page, "everywhere"));
+    sim_joined_free(&j);
 }
 
 /* One subject for each way in which a file can be no result. */
