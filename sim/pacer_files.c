@@ -49,6 +49,7 @@ static json_t *params_json(const struct pacer_options *o)
     if (o->trace_file != NULL) {
         json_object_set_new(params, "trace", text(o->trace_file));
         json_object_set_new(params, "process", text(o->trace.process));
+        json_object_set_new(params, "assume_scan_bytes", number(o->how.assume_scan));
     }
     return params;
 }
@@ -63,8 +64,12 @@ static int write_json(FILE *out, const struct pacer_options *opt,
         json_array_append_new(runs, run_json(&summary[i]));
     json_t *document = json_pack("{s:s, s:s, s:o, s:o}", "program", "hedge-sim pacer", "commit",
                                  sim_commit(), "params", params_json(opt), "runs", runs);
-    if (opt->trace_file != NULL)
+    if (opt->trace_file != NULL) {
         json_object_set_new(document, "trace_cycles", json_integer((json_int_t)opt->trace.cycles));
+        json_object_set_new(document, "trace_assumed",
+                            json_integer((json_int_t)opt->trace.assumed));
+        json_object_set_new(document, "trace_broken", json_integer((json_int_t)opt->trace.broken));
+    }
     int err = document == NULL ||
               json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0 ||
               fputc('\n', out) == EOF;

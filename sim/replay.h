@@ -9,6 +9,7 @@
  */
 #ifndef HG_SIM_REPLAY_H
 #define HG_SIM_REPLAY_H
+#include "sim/trace_options.h"
 #include "sim/trace_read.h"
 
 #define REPLAY_POLICIES_MAX 16
@@ -23,10 +24,8 @@ struct replay_options {
     int files;
     struct replay_policy policy[REPLAY_POLICIES_MAX];
     int policies;
-    const char *pid;    /* NULL: all processes */
-    double assume_scan; /* bytes; NaN: nothing is assumed */
-    int gogc;           /* -1: as the trace shows it */
-    bool lenient;
+    struct sim_trace_how how;        /* of the trace; without pid: all processes */
+    int gogc;                        /* -1: as the trace shows it */
     const char *json, *csv, *report; /* NULL: not wanted */
 };
 

@@ -64,7 +64,7 @@ static json_t *document(const struct replay *r)
     for (int i = 0; i < r->opt.files; i++)
         json_array_append_new(files, json_string(r->opt.file[i]));
     json_object_set_new(params, "files", files);
-    json_object_set_new(params, "assume_scan_bytes", number(r->opt.assume_scan));
+    json_object_set_new(params, "assume_scan_bytes", number(r->opt.how.assume_scan));
     json_object_set_new(lines, "read", count(t->lines));
     json_object_set_new(lines, "gctrace", count(t->gc_lines));
     json_object_set_new(lines, "gcpacertrace", count(t->pacer_lines));

@@ -42,6 +42,8 @@ expect 2 replay --policy best cut.log
 has err 'policy: "best": expected mean:N'
 expect 2 replay --assume 5 cut.log
 has err 'assume: expected scan=BYTES'
+expect 2 replay --assume scan=2M "$data/gctrace-only.log"
+has err 'assume: expected scan=BYTES, from 1 to 1e15, as scan=200MiB, not "scan=2M"'
 "$sim" replay - <"$data/hedge.log" >out 2>err || fault "replay of standard input: $(cat err)"
 
 # ---- pages ----

@@ -18,7 +18,7 @@ static void load(const char *name, double assume)
     memset(&replay, 0, sizeof replay);
     snprintf(path, sizeof path, "%s/%s", HEDGE_TEST_DATA, name);
     replay.opt =
-        (struct replay_options){.file = &file, .files = 1, .assume_scan = assume, .gogc = -1};
+        (struct replay_options){.file = &file, .files = 1, .how.assume_scan = assume, .gogc = -1};
     static const char *const policy[] = {"mean:2", "pi", "max:2", "max:5"};
     for (int i = 0; i < 4; i++) {
         struct replay_policy *p = &replay.opt.policy[replay.opt.policies++];

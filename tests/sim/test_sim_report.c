@@ -295,7 +295,7 @@ Test(sim_report, replay, .init = setup, .fini = teardown)
     char log[400];
     snprintf(log, sizeof log, "%s/journald.log", HEDGE_TEST_DATA);
     replay.opt = (struct replay_options){
-        .files = 1, .assume_scan = NAN, .gogc = -1, .report = path, .policies = 1};
+        .files = 1, .how.assume_scan = NAN, .gogc = -1, .report = path, .policies = 1};
     hg__policy_parse("max:5", &replay.opt.policy[0].spec, why, sizeof why);
     snprintf(replay.opt.policy[0].name, sizeof replay.opt.policy[0].name, "max:5");
     cr_assert_eq(sim_trace_read_path(&replay.trace, log, false, why, sizeof why), 0);
