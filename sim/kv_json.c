@@ -194,11 +194,12 @@ static json_t *params_json(const struct kv_options *o, const struct kv_runs *run
     json_t *policies = json_array();
     for (int i = 0; i < o->policies; i++)
         json_array_append_new(policies, json_string(o->policy[i].name));
-    json_t *j = json_pack("{s:i, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:o}", "conns", o->conns,
-                          "rate", number(o->rate, o->rate == floor(o->rate)), "read_percent",
-                          o->read_percent, "keys", o->keys, "value_bytes", o->value_bytes,
-                          "garbage_nodes", o->garbage_nodes, "entry_nodes", KV_ENTRY_NODES, "depth",
-                          o->depth, "burst_us", number(o->burst_us, false));
+    json_t *j = json_pack(
+        "{s:i, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o}", "conns", o->conns, "rate",
+        number(o->rate, o->rate == floor(o->rate)), "read_percent", o->read_percent, "keys",
+        o->keys, "value_bytes", o->value_bytes, "garbage_nodes", o->garbage_nodes, "garbage_bytes",
+        o->garbage_bytes, "entry_nodes", KV_ENTRY_NODES, "depth", o->depth, "stack_noise",
+        number(o->stack_noise, false), "burst_us", number(o->burst_us, false));
     json_object_set_new(j, "gogc", json_integer(o->gogc));
     json_object_set_new(j, "limit_bytes",
                         o->limit == INT64_MAX ? json_null() : json_integer(o->limit));
