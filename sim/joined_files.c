@@ -56,12 +56,9 @@ static json_t *group_json(const struct sim_joined *j, const struct sim_row *g)
                      medians, "ci95", intervals);
 }
 
-int sim_joined_write_json(const struct sim_joined *j, const char *path)
+static int write_json(FILE *out, const void *data)
 {
-    struct sim_outfile f;
-    int err = sim_outfile_open(&f, path);
-    if (err != 0)
-        return err;
+    const struct sim_joined *j = data;
     json_t *d = json_object(), *runs = json_array(), *groups = json_array();
     for (size_t i = 0; i < j->documents; i++) {
         json_t *of = json_object_get(j->document[i], "runs");
@@ -81,10 +78,10 @@ int sim_joined_write_json(const struct sim_joined *j, const char *path)
         json_object_set_new(d, "recorded", recorded);
     json_object_set_new(d, "medians", groups);
     json_object_set_new(d, "runs", runs);
-    bool written = json_dumpf(d, f.file, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 &&
-                   fputc('\n', f.file) != EOF;
+    bool written =
+        json_dumpf(d, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 && fputc('\n', out) != EOF;
     json_decref(d);
-    return written ? sim_outfile_commit(&f) : sim_outfile_discard(&f);
+    return written ? 0 : -1;
 }
 
 /* Quoted where it has to be. */
@@ -103,52 +100,50 @@ static void put_text(FILE *out, const char *text)
     fputc('"', out);
 }
 
-int sim_joined_write_csv(const struct sim_joined *j, const char *path)
+static int write_csv(FILE *out, const void *data)
 {
-    struct sim_outfile f;
-    int err = sim_outfile_open(&f, path);
-    if (err != 0)
-        return err;
+    const struct sim_joined *j = data;
     for (size_t i = 0; i < j->labels; i++) {
-        fputs(i > 0 ? "," : "", f.file);
-        put_text(f.file, j->label[i]);
+        fputs(i > 0 ? "," : "", out);
+        put_text(out, j->label[i]);
     }
     for (size_t i = 0; i < j->figures; i++) {
-        fputs(i + j->labels > 0 ? "," : "", f.file);
-        put_text(f.file, j->figure[i]);
+        fputs(i + j->labels > 0 ? "," : "", out);
+        put_text(out, j->figure[i]);
     }
     for (size_t r = 0; r < j->rows; r++) {
-        fputc('\n', f.file);
+        fputc('\n', out);
         for (size_t i = 0; i < j->labels; i++) {
-            fputs(i > 0 ? "," : "", f.file);
-            put_text(f.file, j->row[r].label[i]);
+            fputs(i > 0 ? "," : "", out);
+            put_text(out, j->row[r].label[i]);
         }
         for (size_t i = 0; i < j->figures; i++) {
-            fputs(i + j->labels > 0 ? "," : "", f.file);
+            fputs(i + j->labels > 0 ? "," : "", out);
             if (!isnan(j->row[r].figure[i]))
-                fprintf(f.file, "%.12g", j->row[r].figure[i]);
+                fprintf(out, "%.12g", j->row[r].figure[i]);
         }
     }
-    fputc('\n', f.file);
-    return sim_outfile_commit(&f);
+    fputc('\n', out);
+    return 0;
 }
 
-static int say_failure(const char *program, const char *option, const char *path, const char *why)
+int sim_joined_write_json(const struct sim_joined *j, const char *path)
 {
-    fprintf(stderr, "%s: --%s: cannot write \"%s\": %s\n", program, option, path, why);
-    return 1;
+    return sim_outfile_write(path, write_json, j);
+}
+
+int sim_joined_write_csv(const struct sim_joined *j, const char *path)
+{
+    return sim_outfile_write(path, write_csv, j);
 }
 
 int sim_joined_write(const struct sim_joined *j, const char *program, const char *json,
                      const char *csv, const char *report)
 {
     char why[400];
-    int err, failed = 0;
-    if (json != NULL && (err = sim_joined_write_json(j, json)) != 0)
-        failed += say_failure(program, "json", json, strerror(-err));
-    if (csv != NULL && (err = sim_joined_write_csv(j, csv)) != 0)
-        failed += say_failure(program, "csv", csv, strerror(-err));
+    int failed = sim_outfile_put(program, "json", json, write_json, j) +
+                 sim_outfile_put(program, "csv", csv, write_csv, j);
     if (report != NULL && sim_joined_write_report(j, report, why, sizeof why) != 0)
-        failed += say_failure(program, "report", report, why);
+        failed += sim_outfile_complain(program, "report", report, why);
     return failed;
 }

@@ -9,6 +9,7 @@
 #include "sim/kv.h"
 #include "sim/option.h"
 #include "sim/sim.h"
+#include "sim/size.h"
 #include <argp.h>
 #include <errno.h>
 #include <hedge/runtime.h>
@@ -16,6 +17,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define MOST_LIMIT INT64_C(1000000000000000000)
 
 enum {
     KEY_CONNS = 0x100,
@@ -224,30 +227,18 @@ static error_t parse_load(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-/* Bytes with a unit, as GOMEMLIMIT takes them; INT64_MAX for off. */
+/* As GOMEMLIMIT; INT64_MAX for off. */
 static int64_t parse_limit(struct argp_state *state, const char *text)
 {
-    static const struct {
-        const char *name;
-        double bytes;
-    } unit[] = {{"", 1},
-                {"B", 1},
-                {"KiB", 1024},
-                {"MiB", 1048576},
-                {"GiB", 1073741824},
-                {"TiB", 1099511627776}};
-    char *end = NULL;
     if (strcmp(text, "off") == 0)
         return INT64_MAX;
-    double v = *text >= '0' && *text <= '9' ? strtod(text, &end) : -1;
-    for (size_t i = 0; end != NULL && i < sizeof unit / sizeof *unit; i++)
-        if (strcmp(end, unit[i].name) == 0 && v * unit[i].bytes >= 1 && v * unit[i].bytes <= 1e18)
-            return (int64_t)(v * unit[i].bytes);
-    argp_error(state,
-               "--limit: expected bytes from 1 to 1e18, with B, KiB, MiB, GiB or TiB, or off, not "
-               "\"%s\"",
-               text);
-    return INT64_MAX;
+    int64_t bytes = sim_size_within(text, 1, MOST_LIMIT);
+    if (bytes < 0)
+        argp_error(state,
+                   "--limit: expected bytes from 1 to 1e18, with B, KiB, MiB, GiB or TiB, or off, "
+                   "not \"%s\"",
+                   text);
+    return bytes;
 }
 
 static error_t parse_files(int key, char *arg, struct argp_state *state, struct kv_options *o)

@@ -5,7 +5,12 @@
 #include "sim/pacer.h"
 #include <jansson.h>
 #include <math.h>
-#include <string.h>
+
+/* What the writers are given. */
+struct files {
+    const struct pacer_options *opt;
+    const struct pacer_summary *summary;
+};
 
 static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
 
@@ -56,9 +61,10 @@ static json_t *params_json(const struct pacer_options *o)
 
 static int count(const struct pacer_options *o) { return o->models * o->dampings * o->policies; }
 
-static int write_json(FILE *out, const struct pacer_options *opt,
-                      const struct pacer_summary *summary)
+static int write_json(FILE *out, const void *data)
 {
+    const struct pacer_options *opt = ((const struct files *)data)->opt;
+    const struct pacer_summary *summary = ((const struct files *)data)->summary;
     json_t *runs = json_array();
     for (int i = 0; i < count(opt); i++)
         json_array_append_new(runs, run_json(&summary[i]));
@@ -85,9 +91,10 @@ static void put(FILE *out, double v)
         fputc(',', out);
 }
 
-static int write_csv(FILE *out, const struct pacer_options *opt,
-                     const struct pacer_summary *summary)
+static int write_csv(FILE *out, const void *data)
 {
+    const struct pacer_options *opt = ((const struct files *)data)->opt;
+    const struct pacer_summary *summary = ((const struct files *)data)->summary;
     fprintf(out, "model,damping,policy,seeds");
     for (int f = 0; f < PACER_FIGURES; f++)
         fprintf(out, ",%s,%s_low,%s_high", pacer_figure_info[f].key, pacer_figure_info[f].key,
@@ -107,24 +114,8 @@ static int write_csv(FILE *out, const struct pacer_options *opt,
 
 int pacer_files_write(const struct pacer_options *opt, const struct pacer_summary *summary)
 {
-    const struct {
-        const char *option, *path;
-        int (*write)(FILE *, const struct pacer_options *, const struct pacer_summary *);
-    } files[] = {{"json", opt->json, write_json}, {"csv", opt->csv, write_csv}};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        struct sim_outfile f;
-        if (files[i].path == NULL)
-            continue;
-        int err = sim_outfile_open(&f, files[i].path);
-        if (err == 0) /* a failed write also leaves the stream's error flag set */
-            err = files[i].write(f.file, opt, summary) == 0 ? sim_outfile_commit(&f)
-                                                            : sim_outfile_discard(&f);
-        if (err != 0) {
-            fprintf(stderr, "hedge-sim pacer: --%s: cannot write \"%s\": %s\n", files[i].option,
-                    files[i].path, strerror(-err));
-            failed++;
-        }
-    }
-    return failed;
+    static const char program[] = "hedge-sim pacer";
+    const struct files f = {opt, summary};
+    return sim_outfile_put(program, "json", opt->json, write_json, &f) +
+           sim_outfile_put(program, "csv", opt->csv, write_csv, &f);
 }

@@ -1,6 +1,7 @@
 /* replay.c: `hedge-sim replay`: reads, judges, prints, writes. */
 #include "sim/replay.h"
 #include "sim/memory.h"
+#include "sim/outfile.h"
 #include "sim/sim.h"
 #include <math.h>
 #include <string.h>
@@ -48,23 +49,13 @@ static int judge(struct replay *r)
     return 0;
 }
 
-static int say_failure(const char *option, const char *path, const char *why)
-{
-    fprintf(stderr, "hedge-sim replay: --%s: cannot write \"%s\": %s\n", option, path, why);
-    return SIM_FAILED;
-}
-
 static int write_files(const struct replay *r)
 {
     char why[400];
-    int err, status = SIM_OK;
-    if (r->opt.json != NULL && (err = replay_write_json(r)) != 0)
-        status = say_failure("json", r->opt.json, strerror(-err));
-    if (r->opt.csv != NULL && (err = replay_write_csv(r)) != 0)
-        status = say_failure("csv", r->opt.csv, strerror(-err));
+    int failed = replay_write_files(r);
     if (r->opt.report != NULL && replay_write_report(r, why, sizeof why) != 0)
-        status = say_failure("report", r->opt.report, why);
-    return status;
+        failed += sim_outfile_complain("hedge-sim replay", "report", r->opt.report, why);
+    return failed > 0 ? SIM_FAILED : SIM_OK;
 }
 
 int sim_replay(int argc, char **argv)

@@ -77,9 +77,8 @@ extern const struct replay_figure replay_figure[REPLAY_FIGURES];
 const char *replay_source_text(enum sim_trace_source s);
 
 void replay_print(FILE *out, const struct replay *r);
-/* 0, or a negative errno. */
-int replay_write_json(const struct replay *r);
-int replay_write_csv(const struct replay *r);
+/* --json and --csv; returns how many failed, each of which was said on standard error. */
+int replay_write_files(const struct replay *r);
 /* 0, or -1: `why` says what went wrong. */
 int replay_write_report(const struct replay *r, char *why, size_t room);
 

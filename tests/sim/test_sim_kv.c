@@ -487,6 +487,54 @@ Test(sim_kv, a_file_appears_whole_or_not_at_all, .init = setup_folder)
     cr_assert_eq(rmdir(folder), 0, "no temporary file is left");
 }
 
+/* Writes the number of bytes that data says; 13 is bad luck. */
+static int write_bytes(FILE *out, const void *data)
+{
+    int n = *(const int *)data;
+    for (int i = 0; i < n; i++)
+        fputc('\n', out);
+    return n == 13 ? -1 : 0;
+}
+
+static int put_and_hear(const char *path, int n, char *said, size_t room)
+{
+    FILE *to = tmpfile();
+    cr_assert_not_null(to);
+    int kept = dup(STDERR_FILENO);
+    fflush(stderr);
+    dup2(fileno(to), STDERR_FILENO);
+    int failed = sim_outfile_put("hedge-sim x", "csv", path, write_bytes, &n);
+    fflush(stderr);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    rewind(to);
+    said[fread(said, 1, room - 1, to)] = 0;
+    fclose(to);
+    return failed;
+}
+
+Test(sim_kv, files_that_options_ask_for, .init = setup_folder)
+{
+    const char *path = in_folder("file"), *missing = in_folder("none/file");
+    char said[600], expected[600];
+    int columns;
+    cr_assert_eq(put_and_hear(NULL, 5, said, sizeof said), 0, "not asked for");
+    cr_assert_str_eq(said, "");
+    cr_assert_eq(put_and_hear(path, 5, said, sizeof said), 0);
+    cr_assert_str_eq(said, "");
+    cr_assert_eq(put_and_hear(path, 13, said, sizeof said), 1, "its writer gave up");
+    snprintf(expected, sizeof expected, "hedge-sim x: --csv: cannot write \"%s\": %s\n", path,
+             strerror(EIO));
+    cr_assert_str_eq(said, expected);
+    cr_assert_eq(lines_of(path, &columns), 5, "the old one is as it was");
+    cr_assert_eq(put_and_hear(missing, 5, said, sizeof said), 1);
+    cr_assert_not_null(strstr(said, "none/file\": No such file"), "%s", said);
+    cr_assert_eq(put_and_hear("/dev/full", 5, said, sizeof said), 1);
+    cr_assert_not_null(strstr(said, "No space left"), "%s", said);
+    unlink(path);
+    cr_assert_eq(rmdir(folder), 0, "no temporary file is left");
+}
+
 /* ---- the load ---- */
 
 /* The arrivals of all connections together come at the asked rate, and each connection's are

@@ -156,8 +156,7 @@ Test(sim_replay, json_and_csv)
     load("journald.log", NAN);
     replay.opt.json = json;
     replay.opt.csv = csv;
-    cr_assert_eq(replay_write_json(&replay), 0);
-    cr_assert_eq(replay_write_csv(&replay), 0);
+    cr_assert_eq(replay_write_files(&replay), 0);
     json_t *d = json_load_file(json, 0, NULL);
     cr_assert_str_eq(json_string_value(json_object_get(d, "program")), "hedge-sim replay");
     cr_assert_eq(json_array_size(json_object_get(d, "processes")), 3);
