@@ -42,8 +42,11 @@ void sim_joined_free(struct sim_joined *j)
         free_names(j->row[i].label, j->labels);
         free(j->row[i].figure);
     }
-    for (size_t i = 0; i < j->groups; i++)
+    for (size_t i = 0; i < j->groups; i++) {
         free(j->group[i].figure); /* its labels are its first row's */
+        free(j->group[i].low);
+        free(j->group[i].high);
+    }
     for (size_t i = 0; i < j->documents; i++) {
         json_decref(j->document[i]);
         json_decref(j->point[i]);
@@ -338,24 +341,57 @@ static bool same_labels(const struct sim_joined *j, const struct sim_row *a,
     return true;
 }
 
-/* Makes group g of the n rows member[]. */
-static void make_group(struct sim_joined *j, struct sim_row *g, const size_t *member, size_t n)
+/* Where a run that has intervals of its own keeps that of each figure: two numbers of figures for
+ * each, `figures` where there are none. */
+static size_t *find_ends(const struct sim_joined *j)
+{
+    size_t *end = sim_alloc(2 * j->figures, sizeof *end);
+    for (size_t f = 0; f < j->figures; f++) {
+        for (size_t i = 0; i < 2; i++) {
+            char name[240];
+            snprintf(name, sizeof name, "ci95_%s_%s", j->figure[f], i == 0 ? "low" : "high");
+            end[2 * f + i] = find(j->figure, j->figures, name);
+        }
+    }
+    return end;
+}
+
+/* The interval of figure f of a group of the rows whose n values are given. */
+static void set_interval(const struct sim_joined *j, struct sim_row *g, size_t f,
+                         const size_t *member, const double *values, size_t n, const size_t *end)
+{
+    const double *own = j->row[member[0]].figure;
+    g->low[f] = g->high[f] = NAN;
+    if (n == 1 && end[2 * f] < j->figures && end[2 * f + 1] < j->figures) {
+        g->low[f] = own[end[2 * f]];
+        g->high[f] = own[end[2 * f + 1]];
+    } else {
+        sim_median_interval(values, n, &g->low[f], &g->high[f]);
+    }
+}
+
+/* Makes group g of the n rows member[]. end: as from find_ends. */
+static void make_group(struct sim_joined *j, struct sim_row *g, const size_t *member, size_t n,
+                       const size_t *end)
 {
     double *values = sim_alloc(n, sizeof *values);
     g->label = j->row[member[0]].label;
     g->figure = sim_alloc(j->figures, sizeof *g->figure);
+    g->low = sim_alloc(j->figures, sizeof *g->low);
+    g->high = sim_alloc(j->figures, sizeof *g->high);
     g->runs = n;
     for (size_t f = 0; f < j->figures; f++) {
         for (size_t i = 0; i < n; i++)
-            values[i] = j->row[member[i]].figure[f];
-        g->figure[f] = counts_runs(j->figure[f]) ? NAN : sim_median(values, n);
+            values[i] = counts_runs(j->figure[f]) ? NAN : j->row[member[i]].figure[f];
+        g->figure[f] = sim_median(values, n);
+        set_interval(j, g, f, member, values, n, end);
     }
     free(values);
 }
 
 static void make_groups(struct sim_joined *j)
 {
-    size_t *member = sim_alloc(j->rows, sizeof *member);
+    size_t *member = sim_alloc(j->rows, sizeof *member), *end = find_ends(j);
     bool *taken = sim_alloc(j->rows, sizeof *taken);
     j->group = sim_alloc(j->rows, sizeof *j->group);
     for (size_t i = 0; i < j->rows; i++) {
@@ -368,9 +404,10 @@ static void make_groups(struct sim_joined *j)
             taken[k] = true;
             member[n++] = k;
         }
-        make_group(j, &j->group[j->groups++], member, n);
+        make_group(j, &j->group[j->groups++], member, n, end);
     }
     free(member);
+    free(end);
     free(taken);
 }
 

@@ -9,6 +9,10 @@
  * Names of figures are those of kv's --fail-if: "latency_ns": {"p99"} is p99, "hold_ns": {"p99"}
  * hold_p99, "max_rss_bytes" max_rss; "ci95": {"assist_share": [a, b]} gives ci95_assist_share_low
  * and _high.
+ *
+ * Runs that differ in repetition or seed alone are shown as their medians, with the medians' 95 %
+ * intervals (stats.h) from SIM_FEWEST_FOR_INTERVAL runs on. A run that stands alone and sums up
+ * many seeds itself, as pacer's do, has the intervals that it came with.
  */
 #ifndef HG_SIM_JOINED_H
 #define HG_SIM_JOINED_H
@@ -17,12 +21,15 @@
 #include <stddef.h>
 #include <stdio.h>
 
+struct sim_report;
+
 enum sim_unit { SIM_UNIT_PLAIN, SIM_UNIT_NS, SIM_UNIT_BYTES, SIM_UNIT_SHARE };
 
 /* A run as a row, or the medians of several. */
 struct sim_row {
-    char **label;   /* of columns labels; "" where it has none */
-    double *figure; /* NaN where it has none */
+    char **label;       /* of columns labels; "" where it has none */
+    double *figure;     /* NaN where it has none */
+    double *low, *high; /* of several: 95 % intervals of the figures; NaN: too few */
     size_t runs;
 };
 
@@ -56,16 +63,31 @@ void sim_joined_finish(struct sim_joined *j);
 /* Number of a figure, or `figures`. */
 size_t sim_joined_figure(const struct sim_joined *j, const char *name);
 
-/* ---- output (joined_text.c, joined_files.c, joined_report.c) ---- */
+/* ---- output (joined_text.c, joined_files.c, joined_report.c, joined_notes.c) ---- */
 
 /* Figures that a table shows, the most telling first: indexes in show[], at most `most`. */
 size_t sim_joined_shown(const struct sim_joined *j, size_t *show, size_t most);
 /* A figure for people, in at most 11 characters. */
 const char *sim_joined_text(double v, enum sim_unit unit, char *buffer);
+/* Its interval, "0.11..0.36", in at most 12 characters, with fewer digits if they have to be; "too
+ * few" for the interval of a figure that is known, "" of one that is not. buffer: 32 bytes. */
+const char *sim_joined_interval(const struct sim_row *group, size_t figure, enum sim_unit unit,
+                                char *buffer);
+/* Has any group the interval of one of these n figures? */
+bool sim_joined_has_interval(const struct sim_joined *j, const size_t *figure, size_t n);
+/* What the figures of groups and their intervals are, for below a table; "": there are no runs, or
+ * nothing needs to be said. */
+const char *sim_joined_legend(const struct sim_joined *j, bool intervals, char *buffer,
+                              size_t room);
 void sim_joined_print(FILE *out, const struct sim_joined *j);
 /* Prints which group meets the expression with the least memory. 0; 1: none does; -1: it cannot be
  * evaluated, and that was said on standard error. */
 int sim_joined_want(FILE *out, const struct sim_joined *j, const char *expression);
+/* Of a program that was recorded elsewhere: what all documents say alike of where it comes from, as
+ * they say it ("recorded"), for the caller to give back; NULL: it was not recorded. */
+json_t *sim_joined_recorded(const struct sim_joined *j);
+/* The same on the page, with what differs from point to point; nothing if it was not recorded. */
+void sim_joined_report_notes(struct sim_report *page, const struct sim_joined *j);
 /* Each 0 or a negative errno. */
 int sim_joined_write_json(const struct sim_joined *j, const char *path);
 int sim_joined_write_csv(const struct sim_joined *j, const char *path);

@@ -1,13 +1,15 @@
 /* joined_text.c: joined results as one table, and the answer to --want. */
 #include "sim/expr.h"
 #include "sim/joined.h"
+#include "sim/stats.h"
 #include "sim/text.h"
 #include <math.h>
 #include <string.h>
 
-#define WIDTH 79
-#define CELL  13
-#define LABEL 20 /* the longest label that is printed whole; of others, such as paths, the end */
+#define WIDTH    79
+#define CELL     13
+#define SHORTEST 5  /* of the ways to write an interval's end */
+#define LABEL    20 /* the longest label that is printed whole; of others, such as paths, the end */
 
 /* The figures of kv, scale and pacer that answer most questions; others are in JSON and CSV. */
 static const char *const telling[] = {
@@ -55,7 +57,7 @@ const char *sim_joined_text(double v, enum sim_unit unit, char *buffer)
         snprintf(buffer, 32, "%.1f", v / 1048576);
         break;
     case SIM_UNIT_SHARE:
-        snprintf(buffer, 32, "%.2f", 100 * v);
+        snprintf(buffer, 32, "%.2f", fabs(v) < 0.00005 ? 0 : 100 * v);
         break;
     case SIM_UNIT_PLAIN:
         snprintf(buffer, 32, fabs(v) >= 1000 ? "%.0f" : "%.4g", v);
@@ -63,6 +65,79 @@ const char *sim_joined_text(double v, enum sim_unit unit, char *buffer)
     }
     return buffer;
 }
+
+/* ---- intervals ---- */
+
+/* In the unit in which it is printed. */
+static double in_unit(double v, enum sim_unit unit)
+{
+    static const double of[] = {[SIM_UNIT_PLAIN] = 1,
+                                [SIM_UNIT_NS] = 1e6,
+                                [SIM_UNIT_BYTES] = 1048576,
+                                [SIM_UNIT_SHARE] = 0.01};
+    return v / of[unit];
+}
+
+/* Text k of v, the later ones shorter; each of two ends is written with the same k. */
+static const char *shorter(double v, enum sim_unit unit, int k, char *buffer)
+{
+    double u = in_unit(v, unit);
+    if (k == 0)
+        return sim_joined_text(v, unit, buffer);
+    if (k == SHORTEST)
+        return text_short(u, buffer);
+    int decimals = fabs(u) < 1000 ? SHORTEST - 1 - k : 0;
+    snprintf(buffer, 32, "%.*f", decimals, fabs(u) < 0.5 * pow(10, -decimals) ? 0 : u);
+    return buffer;
+}
+
+const char *sim_joined_interval(const struct sim_row *group, size_t figure, enum sim_unit unit,
+                                char *buffer)
+{
+    char low[32], high[32];
+    if (isnan(group->figure[figure]))
+        return "";
+    if (isnan(group->low[figure]) || isnan(group->high[figure]))
+        return "too few";
+    for (int k = 0; k <= SHORTEST; k++) {
+        shorter(group->low[figure], unit, k, low);
+        shorter(group->high[figure], unit, k, high);
+        if (strlen(low) + strlen(high) + 2 < CELL)
+            break;
+    }
+    snprintf(buffer, 32, "%.14s..%.14s", low, high);
+    return buffer;
+}
+
+bool sim_joined_has_interval(const struct sim_joined *j, const size_t *figure, size_t n)
+{
+    for (size_t g = 0; g < j->groups; g++)
+        for (size_t k = 0; k < n; k++)
+            if (!isnan(j->group[g].low[figure[k]]))
+                return true;
+    return false;
+}
+
+const char *sim_joined_legend(const struct sim_joined *j, bool intervals, char *buffer, size_t room)
+{
+    size_t most = 0;
+    for (size_t g = 0; g < j->groups; g++)
+        most = j->group[g].runs > most ? j->group[g].runs : most;
+    buffer[0] = 0;
+    if (intervals && most == 1)
+        snprintf(buffer, room, "below each figure its 95 %% interval over seeds");
+    else if (intervals)
+        snprintf(buffer, room, "medians of up to %zu runs, below them their 95 %% intervals", most);
+    else if (most > 1)
+        snprintf(buffer, room, "medians of up to %zu runs; 95 %% intervals need %d or more", most,
+                 SIM_FEWEST_FOR_INTERVAL);
+    else if (most == 1)
+        snprintf(buffer, room, "single runs; 95 %% intervals need %d or more",
+                 SIM_FEWEST_FOR_INTERVAL);
+    return buffer;
+}
+
+/* ---- the table ---- */
 
 static const char *unit_text(enum sim_unit unit)
 {
@@ -141,10 +216,28 @@ static void print_head(FILE *out, const struct sim_joined *j, const size_t *show
     }
 }
 
+static void print_group(FILE *out, const struct sim_joined *j, const struct sim_row *group,
+                        const size_t *show, size_t n, bool intervals)
+{
+    char buffer[32];
+    for (int line = 0; line < (intervals ? 2 : 1); line++) {
+        for (size_t i = 0; i < j->labels; i++)
+            if (!is_same(j, i))
+                print_label(out, j, i, line == 0 ? group->label[i] : "");
+        for (size_t k = 0; k < n; k++) {
+            enum sim_unit unit = j->unit[show[k]];
+            fprintf(out, " %*s", CELL - 1,
+                    line == 0 ? sim_joined_text(group->figure[show[k]], unit, buffer)
+                              : sim_joined_interval(group, show[k], unit, buffer));
+        }
+        fputc('\n', out);
+    }
+}
+
 void sim_joined_print(FILE *out, const struct sim_joined *j)
 {
     size_t show[8], most;
-    char buffer[32];
+    char legend[80];
     int used = 0;
     fprintf(out, "%s: %zu run%s of %zu result%s%s\n", j->program, j->rows, j->rows == 1 ? "" : "s",
             j->documents, j->documents == 1 ? "" : "s",
@@ -159,20 +252,13 @@ void sim_joined_print(FILE *out, const struct sim_joined *j)
         return;
     most = used + CELL < WIDTH ? (size_t)((WIDTH - used) / CELL) : 1;
     size_t n = sim_joined_shown(j, show, most < 8 ? most : 8);
+    bool intervals = sim_joined_has_interval(j, show, n);
     fputc('\n', out);
     print_head(out, j, show, n);
-    for (size_t g = 0; g < j->groups; g++) {
-        const struct sim_row *row = &j->group[g];
-        for (size_t i = 0; i < j->labels; i++)
-            if (!is_same(j, i))
-                print_label(out, j, i, row->label[i]);
-        for (size_t k = 0; k < n; k++)
-            fprintf(out, " %*s", CELL - 1,
-                    sim_joined_text(row->figure[show[k]], j->unit[show[k]], buffer));
-        fputc('\n', out);
-    }
-    if (j->rows > j->groups)
-        fprintf(out, "(medians of up to %zu runs)\n", (j->rows + j->groups - 1) / j->groups);
+    for (size_t g = 0; g < j->groups; g++)
+        print_group(out, j, &j->group[g], show, n, intervals);
+    if (sim_joined_legend(j, intervals, legend, sizeof legend)[0] != 0)
+        fprintf(out, "(%s)\n", legend);
 }
 
 /* ---- --want ---- */

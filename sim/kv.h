@@ -29,6 +29,7 @@ struct argp_state;
 #define KV_POLICIES_MAX  12
 #define KV_CHECKS_MAX    16
 #define KV_PARAMS_MAX    16
+#define KV_NOTES_MAX     12
 #define KV_FEWEST_CYCLES 30 /* below, a run's p99.9 rests on too few cycles to be printed */
 
 /* ---- options (kv_options.c) ---- */
@@ -44,23 +45,35 @@ struct kv_param {
     double number;
 };
 
+/* Where a quantity of a program that was recorded elsewhere comes from. */
+struct kv_note {
+    const char *source, *text; /* source: "from it", "assumed", "given" */
+};
+
 struct kv_options {
     const char *program; /* "hedge-sim kv": who ran, for the JSON and messages */
     const char *about;   /* the program, on the page; NULL: kv's store */
     struct kv_param more[KV_PARAMS_MAX];
     int mores;
+    const char
+        *recorded; /* what the program was recorded as, for JSON and page; NULL: it was not */
+    struct kv_note note[KV_NOTES_MAX];
+    int notes;
     int conns;   /* each is a client task, a server task, two channels */
     double rate; /* arrivals per second, all connections together */
     int read_percent;
     int keys;
     int value_bytes;
     int garbage_nodes; /* small nodes that each request allocates */
+    int garbage_bytes; /* and one buffer without references, beside them */
     int depth;         /* stack frames of 16 pointers under each parked task */
-    double burst_us;   /* arrivals are put off to the next multiple; 0: they come as they come */
-    int gogc;          /* -1: off */
-    bool gogc_given;   /* on the command line */
-    int64_t limit;     /* memory, bytes; INT64_MAX: none */
-    int procs;         /* -1: as the runtime chooses */
+    /* By what share of it that varies, 0..1 (kv_stack_frames). */
+    double stack_noise;
+    double burst_us; /* arrivals are put off to the next multiple; 0: they come as they come */
+    int gogc;        /* -1: off */
+    bool gogc_given; /* on the command line */
+    int64_t limit;   /* memory, bytes; INT64_MAX: none */
+    int procs;       /* -1: as the runtime chooses */
     double duration_s, warmup_s;
     int repetitions;
     uint64_t seed;
@@ -85,6 +98,16 @@ void kv_options_finish(struct argp_state *state, struct kv_options *opt, const c
  * Ends the process with status 2 and a message that names the option where a value is wrong, with 0
  * after --help. */
 void kv_options_parse(struct kv_options *opt, int argc, char **argv);
+/* Frames under a task that begins to wait so many ns after the load's start. They vary as stacks of
+ * the pacer's model of that name do, where the size of all together is drawn anew for each cycle:
+ * so all tasks share one factor, uniform from 1 - stack_noise to 1 + stack_noise, another one in
+ * each KV_STACK_NOISE_NS. With factors of their own the sum over thousands of tasks would hardly
+ * vary. Pure: a function of options, seed and time. */
+int kv_stack_frames(const struct kv_options *opt, uint64_t seed, int64_t ns);
+#define KV_STACK_NOISE_NS INT64_C(500000000)
+/* The fewest and the most. */
+int kv_stack_frames_least(const struct kv_options *opt);
+int kv_stack_frames_most(const struct kv_options *opt);
 /* Bytes of garbage that one operation leaves, on average, as the program asks for them. */
 double kv_garbage_per_op(const struct kv_options *opt);
 /* Bytes that a run without a collector fills, roughly: the store, the stacks, the garbage of its

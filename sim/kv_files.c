@@ -17,16 +17,22 @@ static void put(FILE *out, double v, bool whole)
         fprintf(out, whole ? ",%.0f" : ",%.9g", v);
 }
 
-static int write_json(FILE *out, const struct kv_options *opt, const struct sim_machine *m,
-                      const struct kv_runs *runs)
+/* What the writers are given. */
+struct files {
+    const struct kv_options *opt;
+    const struct sim_machine *machine;
+    const struct kv_runs *runs;
+};
+
+static int write_json(FILE *out, const void *data)
 {
-    return kv_json_document(out, opt, m, runs);
+    const struct files *f = data;
+    return kv_json_document(out, f->opt, f->machine, f->runs);
 }
 
-static int write_csv(FILE *out, const struct kv_options *opt, const struct sim_machine *machine,
-                     const struct kv_runs *runs)
+static int write_csv(FILE *out, const void *data)
 {
-    (void)opt, (void)machine;
+    const struct kv_runs *runs = ((const struct files *)data)->runs;
     fprintf(out, "policy,gc,repetition");
     for (int m = 0; m < KV_METRICS; m++)
         fprintf(out, ",%s", kv_metric_info[m].name);
@@ -40,11 +46,10 @@ static int write_csv(FILE *out, const struct kv_options *opt, const struct sim_m
     return 0;
 }
 
-static int write_series(FILE *out, const struct kv_options *opt, const struct sim_machine *m,
-                        const struct kv_runs *runs)
+static int write_series(FILE *out, const void *data)
 {
     static const char *const phase[] = {"off", "roots", "mark", "sweep"};
-    (void)opt, (void)m;
+    const struct kv_runs *runs = ((const struct files *)data)->runs;
     fprintf(out, "policy,repetition,time_s,rate,p50_ns,p99_ns,max_ns,live_bytes,goal_bytes,"
                  "trigger_bytes,rss_bytes,phase\n");
     for (int i = 0; i < runs->n; i++) {
@@ -60,10 +65,9 @@ static int write_series(FILE *out, const struct kv_options *opt, const struct si
     return 0;
 }
 
-static int write_cycles(FILE *out, const struct kv_options *opt, const struct sim_machine *m,
-                        const struct kv_runs *runs)
+static int write_cycles(FILE *out, const void *data)
 {
-    (void)opt, (void)m;
+    const struct kv_runs *runs = ((const struct files *)data)->runs;
     fprintf(out, "policy,repetition,number,start_s,mark_s,end_s,swept_s,heap_at_start,heap_at_end,"
                  "heap_marked,goal,trigger,scanned_heap,scanned_stack,scanned_roots,assist_ns,"
                  "background_ns,idle_ns,forced\n");
@@ -79,10 +83,9 @@ static int write_cycles(FILE *out, const struct kv_options *opt, const struct si
     return 0;
 }
 
-static int write_slowest(FILE *out, const struct kv_options *opt, const struct sim_machine *m,
-                         const struct kv_runs *runs)
+static int write_slowest(FILE *out, const void *data)
 {
-    (void)opt, (void)m;
+    const struct kv_runs *runs = ((const struct files *)data)->runs;
     fprintf(out, "policy,repetition,rank,conn,seq,write,intended_s,latency_ns,cycle,behind_ns");
     for (int p = 0; p < KV_PARTS; p++)
         fprintf(out, ",%s", kv_part_key[p]);
@@ -107,19 +110,10 @@ void kv_hgrm_name(const struct kv_result *r, char *buffer, size_t room)
             *c = '-';
 }
 
-static void say_failure(const struct kv_options *opt, const char *option, const char *path, int err)
+/* A run's latencies; data: the run. */
+static int write_percentiles(FILE *out, const void *data)
 {
-    fprintf(stderr, "%s: --%s: cannot write \"%s\": %s\n", opt->program, option, path,
-            strerror(-err));
-}
-
-static int write_hgrm(const struct kv_options *opt, const struct kv_result *r)
-{
-    char name[64];
-    kv_hgrm_name(r, name, sizeof name);
-    size_t room = strlen(opt->hgrm) + sizeof name + 2;
-    char *path = sim_alloc(room, 1);
-    snprintf(path, room, "%s/%s", opt->hgrm, name);
+    const struct kv_result *r = data;
     hg_histogram *h = sim_alloc(1, sizeof *h);
     for (size_t i = 0; i < r->histogram.rows; i++) {
         const double *row = &r->histogram.cell[i * KV_HIST_COLUMNS];
@@ -129,52 +123,41 @@ static int write_hgrm(const struct kv_options *opt, const struct kv_result *r)
         }
     }
     h->max = (int64_t)r->metric[KV_MAX];
-    struct sim_outfile f;
-    int err = sim_outfile_open(&f, path);
-    if (err == 0) {
-        sim_hist_write_hgrm(f.file, h, 1e6);
-        err = sim_outfile_commit(&f);
-    }
-    if (err != 0)
-        say_failure(opt, "hgrm", path, err);
+    sim_hist_write_hgrm(out, h, 1e6);
     free(h);
+    return 0;
+}
+
+static int write_hgrm(const struct kv_options *opt, const struct kv_result *r)
+{
+    char name[64];
+    kv_hgrm_name(r, name, sizeof name);
+    size_t room = strlen(opt->hgrm) + sizeof name + 2;
+    char *path = sim_alloc(room, 1);
+    snprintf(path, room, "%s/%s", opt->hgrm, name);
+    int failed = sim_outfile_put(opt->program, "hgrm", path, write_percentiles, r);
     free(path);
-    return err != 0;
+    return failed;
 }
 
 int kv_files_write(const struct kv_options *opt, const struct sim_machine *m,
                    const struct kv_runs *runs)
 {
+    const struct files f = {opt, m, runs};
     const struct {
         const char *option, *path;
-        int (*write)(FILE *, const struct kv_options *, const struct sim_machine *,
-                     const struct kv_runs *);
+        sim_outfile_writer *write;
     } files[] = {{"json", opt->json, write_json},
                  {"csv", opt->csv, write_csv},
                  {"series", opt->series, write_series},
                  {"cycles", opt->cycles, write_cycles},
                  {"slowest", opt->slowest, write_slowest}};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        struct sim_outfile f;
-        if (files[i].path == NULL)
-            continue;
-        int err = sim_outfile_open(&f, files[i].path);
-        if (err == 0) {
-            /* A failed write also leaves the stream's error flag set, which commit reports. */
-            err = files[i].write(f.file, opt, m, runs) == 0 ? sim_outfile_commit(&f)
-                                                            : sim_outfile_discard(&f);
-        }
-        if (err != 0) {
-            say_failure(opt, files[i].option, files[i].path, err);
-            failed++;
-        }
-    }
     char why[400];
-    if (opt->report != NULL && kv_html_write(opt, m, runs, why, sizeof why) != 0) {
-        fprintf(stderr, "%s: --report: cannot write \"%s\": %s\n", opt->program, opt->report, why);
-        failed++;
-    }
+    int failed = 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        failed += sim_outfile_put(opt->program, files[i].option, files[i].path, files[i].write, &f);
+    if (opt->report != NULL && kv_html_write(opt, m, runs, why, sizeof why) != 0)
+        failed += sim_outfile_complain(opt->program, "report", opt->report, why);
     for (int i = 0; i < runs->n && opt->hgrm != NULL; i++)
         failed += write_hgrm(opt, &runs->run[i]);
     return failed;

@@ -1,4 +1,5 @@
-/* kv_html.c: the page of a comparison (--report) of kv or scale: latency percentiles, figures of
+/* kv_html.c: the page of a comparison (--report) of kv or scale: where a recorded program's
+ * quantities come from, latency percentiles, figures of
  * each policy, heap and goal over time or by cycle, the collector's share, and where the time of
  * slow requests went. What a program does not know takes no place on its page. */
 #include "sim/hist.h"
@@ -326,6 +327,25 @@ static void remarks(struct sim_report *page, const struct kv_options *opt,
     free(b);
 }
 
+/* Where the program comes from, if it was recorded. */
+static void recorded(struct sim_report *page, const struct kv_options *opt)
+{
+    size_t rows = (size_t)opt->notes + 1;
+    if (opt->recorded == NULL)
+        return;
+    const char **cell = sim_alloc(2 * rows, sizeof *cell);
+    cell[0] = "source";
+    cell[1] = "quantity";
+    for (size_t i = 1; i < rows; i++) {
+        cell[2 * i] = opt->note[i - 1].source;
+        cell[2 * i + 1] = opt->note[i - 1].text;
+    }
+    sim_report_heading(page, "The recorded program");
+    sim_report_text(page, opt->recorded);
+    sim_report_table(page, "", 2, rows, cell);
+    free(cell);
+}
+
 int kv_html_write(const struct kv_options *opt, const struct sim_machine *m,
                   const struct kv_runs *runs, char *why, size_t room)
 {
@@ -341,6 +361,7 @@ int kv_html_write(const struct kv_options *opt, const struct sim_machine *m,
     struct sim_report *page = sim_report_begin(opt->program, subtitle);
     if (runs->skipped[0] != 0)
         sim_report_text(page, runs->skipped);
+    recorded(page, opt);
     sim_report_heading(page, "Latency");
     latency_plot(page, runs, &s);
     remarks(page, opt, runs, &s);

@@ -194,11 +194,12 @@ static json_t *params_json(const struct kv_options *o, const struct kv_runs *run
     json_t *policies = json_array();
     for (int i = 0; i < o->policies; i++)
         json_array_append_new(policies, json_string(o->policy[i].name));
-    json_t *j = json_pack("{s:i, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:o}", "conns", o->conns,
-                          "rate", number(o->rate, o->rate == floor(o->rate)), "read_percent",
-                          o->read_percent, "keys", o->keys, "value_bytes", o->value_bytes,
-                          "garbage_nodes", o->garbage_nodes, "entry_nodes", KV_ENTRY_NODES, "depth",
-                          o->depth, "burst_us", number(o->burst_us, false));
+    json_t *j = json_pack(
+        "{s:i, s:o, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o}", "conns", o->conns, "rate",
+        number(o->rate, o->rate == floor(o->rate)), "read_percent", o->read_percent, "keys",
+        o->keys, "value_bytes", o->value_bytes, "garbage_nodes", o->garbage_nodes, "garbage_bytes",
+        o->garbage_bytes, "entry_nodes", KV_ENTRY_NODES, "depth", o->depth, "stack_noise",
+        number(o->stack_noise, false), "burst_us", number(o->burst_us, false));
     json_object_set_new(j, "gogc", json_integer(o->gogc));
     json_object_set_new(j, "limit_bytes",
                         o->limit == INT64_MAX ? json_null() : json_integer(o->limit));
@@ -215,6 +216,22 @@ static json_t *params_json(const struct kv_options *o, const struct kv_runs *run
     return j;
 }
 
+/* A text that may hold a name from outside: JSON has no bytes that are not UTF-8. */
+static json_t *outside_text(const char *text)
+{
+    json_t *s = json_string(text);
+    return s != NULL ? s : json_null();
+}
+
+static json_t *recorded_json(const struct kv_options *o)
+{
+    json_t *notes = json_array();
+    for (int i = 0; i < o->notes; i++)
+        json_array_append_new(notes, json_pack("{s:s, s:o}", "source", o->note[i].source, "text",
+                                               outside_text(o->note[i].text)));
+    return json_pack("{s:o, s:o}", "text", outside_text(o->recorded), "notes", notes);
+}
+
 int kv_json_document(FILE *out, const struct kv_options *opt, const struct sim_machine *m,
                      const struct kv_runs *runs)
 {
@@ -229,6 +246,8 @@ int kv_json_document(FILE *out, const struct kv_options *opt, const struct sim_m
                   "machine", machine, "params", params_json(opt, runs), "runs", list);
     if (document != NULL && runs->skipped[0] != 0)
         json_object_set_new(document, "skipped", json_string(runs->skipped));
+    if (document != NULL && opt->recorded != NULL)
+        json_object_set_new(document, "recorded", recorded_json(opt));
     int err = document == NULL ||
               json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0 ||
               fputc('\n', out) == EOF;

@@ -3,7 +3,8 @@
  * A client sleeps until its next arrival is due, makes a request, sends it to its server over one
  * unbuffered channel and waits for the response on another. When it is late it does not skip: it
  * issues at once, and the latency counts from the intended start. Under each of the two tasks lie
- * `depth` frames of 16 references, as a real server's call chain would.
+ * `depth` frames of 16 references, as a real server's call chain would; with stack noise some of
+ * them only while it waits for a request, as many as the time gives (kv_stack_frames).
  *
  * What measuring costs a request: three readings of the clock, four of a task's counters (a copy of
  * six words), one atomic addition to a histogram, one to a counter, one comparison with the
@@ -13,6 +14,7 @@
 #include "sim/kv_live.h"
 #include "sim/memory.h"
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #define FRAME_REFS 16
@@ -64,40 +66,94 @@ static inline void frame_used(struct kv_node **frame)
     __asm__ volatile("" : : "r"(frame) : "memory");
 }
 
-typedef void conn_loop(const struct conn_task *t);
+typedef void body(void *arg);
 
-/* Calls loop(t) under `depth` frames of references. Returns one of them, so that the call is not
- * the frame's last act. */
-__attribute__((noinline)) static struct kv_node *
-under_frames(int depth, conn_loop *loop, const struct conn_task *t, struct kv_node *up)
+/* Calls f(arg) under `depth` frames of references. Returns one of them, so that the call is not the
+ * frame's last act. */
+__attribute__((noinline)) static struct kv_node *under_frames(int depth, body *f, void *arg,
+                                                              struct kv_node *up)
 {
     struct kv_node *frame[FRAME_REFS];
     if (depth == 0) {
-        loop(t);
+        f(arg);
         return up;
     }
     for (int i = 0; i < FRAME_REFS; i++)
         frame[i] = up;
     frame_used(frame);
-    struct kv_node *r = under_frames(depth - 1, loop, t, frame[depth % FRAME_REFS]);
+    struct kv_node *r = under_frames(depth - 1, f, arg, frame[depth % FRAME_REFS]);
     frame[(depth + 1) % FRAME_REFS] = r;
     frame_used(frame);
     return frame[frame[depth % FRAME_REFS]->a % FRAME_REFS];
 }
 
+int kv_stack_frames_least(const struct kv_options *opt)
+{
+    return (int)lround(opt->depth * (1 - opt->stack_noise));
+}
+
+int kv_stack_frames_most(const struct kv_options *opt)
+{
+    return (int)lround(opt->depth * (1 + opt->stack_noise));
+}
+
+int kv_stack_frames(const struct kv_options *opt, uint64_t seed, int64_t ns)
+{
+    if (opt->stack_noise == 0)
+        return opt->depth;
+    uint64_t period = ns > 0 ? (uint64_t)(ns / KV_STACK_NOISE_NS) : 0;
+    struct sim_rng rng = {seed};
+    rng.state = sim_rng_next(&rng) ^ period; /* seeds that follow each other share no period */
+    double uniform = (double)(sim_rng_next(&rng) >> 11) * 0x1p-53;
+    return (int)lround(opt->depth * (1 + opt->stack_noise * (2 * uniform - 1)));
+}
+
+/* Waits, by f(arg), under as many frames as there are to be now. The fewest that there can be lie
+ * under the task's loop, which stays where it is. */
+static void wait_under_frames(const struct conn_task *t, body *f, void *arg)
+{
+    const struct kv_options *opt = t->live->opt;
+    int more =
+        kv_stack_frames(opt, t->live->seed, hg_now() - t->live->start) - kv_stack_frames_least(opt);
+    under_frames(more, f, arg, t->up);
+}
+
 /* ---- the server ---- */
 
-static void server_loop(const struct conn_task *t)
+struct receive {
+    hg_chan *from;
+    struct kv_request *request;
+    int err;
+};
+
+static void receive(void *arg)
 {
+    struct receive *r = arg;
+    r->err = hg_chan_recv(r->from, &r->request, HG_FOREVER);
+}
+
+static void wait_for_request(const struct conn_task *t, struct receive *r)
+{
+    r->request = NULL;
+    if (t->live->opt->stack_noise > 0)
+        wait_under_frames(t, receive, r);
+    else
+        receive(r);
+}
+
+static void server_loop(void *arg)
+{
+    const struct conn_task *t = arg;
+    struct receive r = {.from = t->requests};
     struct kv_conn *conn = &t->live->conn[t->id];
     hg_task_times idle, now;
     for (;;) {
-        struct kv_request *request = NULL;
         hg_task_times_read(&idle);
-        if (hg_chan_recv(t->requests, &request, HG_FOREVER) != 0)
+        wait_for_request(t, &r);
+        if (r.err != 0)
             return;
         int64_t lock_ns = 0;
-        struct kv_response *response = kv_store_serve(t->live->store, request, &lock_ns);
+        struct kv_response *response = kv_store_serve(t->live->store, r.request, &lock_ns);
         hg_task_times_read(&now);
         conn->server = kv_times_between(&idle, &now);
         conn->lock_ns = lock_ns;
@@ -109,6 +165,7 @@ static void server_loop(const struct conn_task *t)
 /* ---- the client ---- */
 
 struct client {
+    const struct conn_task *task;
     struct kv_live *live;
     struct kv_conn *conn;
     struct kv_measure *measure;
@@ -137,6 +194,16 @@ static void record(struct client *c)
     }
 }
 
+/* The buffer of --garbage-bytes, filled; NULL: there is none. */
+static uint8_t *garbage_new(const struct kv_options *opt, uint64_t seq)
+{
+    if (opt->garbage_bytes == 0)
+        return NULL;
+    uint8_t *garbage = hg_alloc((size_t)opt->garbage_bytes, HG_LEAF);
+    memset(garbage, (int)(seq & 255), (size_t)opt->garbage_bytes);
+    return garbage;
+}
+
 /* One request, from making it to its end. False: the server is gone. */
 static bool exchange(struct client *c)
 {
@@ -152,6 +219,7 @@ static bool exchange(struct client *c)
     s->write = write;
     struct kv_request *request =
         kv_request_new(key, s->seq, opt->garbage_nodes, write ? opt->value_bytes : 0);
+    uint8_t *garbage = garbage_new(opt, s->seq);
     struct kv_response *response = NULL;
     if (hg_chan_send(c->requests, &request, HG_FOREVER) != 0 ||
         hg_chan_recv(c->responses, &response, HG_FOREVER) != 0)
@@ -161,6 +229,8 @@ static bool exchange(struct client *c)
         atomic_fetch_add_explicit(&c->live->wrong, 1, memory_order_relaxed);
     else
         c->sum += (uint64_t)byte;
+    if (garbage != NULL)
+        c->sum += garbage[s->seq % (uint64_t)opt->garbage_bytes];
     s->end = hg_now();
     hg_task_times_read(&at_end);
     s->client = kv_times_between(&at_issue, &at_end);
@@ -197,6 +267,16 @@ static void look_back(struct client *c, int64_t intended)
     c->now.intended = intended;
 }
 
+static void sleep_until(void *arg) { hg_sleep_until(*(const int64_t *)arg); }
+
+static void wait_for_arrival(struct client *c, int64_t *intended)
+{
+    if (c->live->opt->stack_noise > 0)
+        wait_under_frames(c->task, sleep_until, intended);
+    else
+        sleep_until(intended);
+}
+
 static void client_requests(struct client *c)
 {
     struct kv_slow *s = &c->now;
@@ -208,7 +288,7 @@ static void client_requests(struct client *c)
             return;
         s->issued = hg_now();
         if (s->issued < s->intended) {
-            hg_sleep_until(s->intended);
+            wait_for_arrival(c, &s->intended);
             s->issued = hg_now();
         }
         int64_t end_of_run = atomic_load_explicit(&c->live->end, memory_order_relaxed);
@@ -225,9 +305,11 @@ static void client_requests(struct client *c)
     }
 }
 
-static void client_loop(const struct conn_task *t)
+static void client_loop(void *arg)
 {
-    struct client c = {.live = t->live,
+    const struct conn_task *t = arg;
+    struct client c = {.task = t,
+                       .live = t->live,
                        .conn = &t->live->conn[t->id],
                        .measure = &t->live->measure[t->id % KV_MEASURE_SHARDS],
                        .requests = t->requests,
@@ -244,14 +326,14 @@ static void client_loop(const struct conn_task *t)
 static void client_task(void *arg)
 {
     const struct conn_task *t = arg;
-    under_frames(t->live->opt->depth, client_loop, t, t->up);
+    under_frames(kv_stack_frames_least(t->live->opt), client_loop, arg, t->up);
     hg_chan_close(t->requests);
 }
 
 static void server_task(void *arg)
 {
     const struct conn_task *t = arg;
-    under_frames(t->live->opt->depth, server_loop, t, t->up);
+    under_frames(kv_stack_frames_least(t->live->opt), server_loop, arg, t->up);
 }
 
 int kv_conn_start(struct kv_live *live, int id)

@@ -9,6 +9,7 @@
 #include "sim/kv.h"
 #include "sim/option.h"
 #include "sim/sim.h"
+#include "sim/size.h"
 #include <argp.h>
 #include <errno.h>
 #include <hedge/runtime.h>
@@ -17,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MOST_LIMIT INT64_C(1000000000000000000)
+
 enum {
     KEY_CONNS = 0x100,
     KEY_RATE,
@@ -24,7 +27,9 @@ enum {
     KEY_KEYS,
     KEY_VALUE_BYTES,
     KEY_GARBAGE_NODES,
+    KEY_GARBAGE_BYTES,
     KEY_DEPTH,
+    KEY_STACK_NOISE,
     KEY_BURST,
     KEY_POLICY,
     KEY_GOGC,
@@ -51,9 +56,17 @@ static const struct argp_option load_options[] = {
     {"read-percent", KEY_READ_PERCENT, "P", 0, "Reads among the requests (95)", 1},
     {"keys", KEY_KEYS, "N", 0, "Entries in the store (200000)", 1},
     {"value-bytes", KEY_VALUE_BYTES, "N", 0, "Bytes of a value (1024)", 1},
-    {"garbage-nodes", KEY_GARBAGE_NODES, "N", 0, "48-byte nodes that each request allocates (12)",
+    {"garbage-nodes", KEY_GARBAGE_NODES, "N", 0,
+     "48-byte nodes, linked by references, that each request allocates (12)", 1},
+    {"garbage-bytes", KEY_GARBAGE_BYTES, "N", 0,
+     "Bytes that each request allocates beside these nodes: one buffer without references, filled "
+     "and kept until the response is read (0)",
      1},
     {"depth", KEY_DEPTH, "N", 0, "Stack frames of 16 pointers under each parked task (8)", 1},
+    {"stack-noise", KEY_STACK_NOISE, "P", 0,
+     "The frames vary: to between P per cent below and P per cent above --depth, for all tasks "
+     "alike, anew each half second; a task changes when it next waits for a request (0)",
+     1},
     {"burst", KEY_BURST, "US", 0, "Put arrivals off to multiples of this many microseconds (0)", 1},
     {"seed", KEY_SEED, "N", 0, "Of the arrivals and keys; repetition r uses N + r - 1 (42)", 1},
     {0}};
@@ -193,8 +206,14 @@ static error_t parse_load(int key, char *arg, struct argp_state *state)
     case KEY_GARBAGE_NODES:
         o->garbage_nodes = whole(state, "garbage-nodes", arg, 0, 1e6);
         break;
+    case KEY_GARBAGE_BYTES:
+        o->garbage_bytes = whole(state, "garbage-bytes", arg, 0, 64 << 20);
+        break;
     case KEY_DEPTH:
         o->depth = whole(state, "depth", arg, 0, 10000);
+        break;
+    case KEY_STACK_NOISE:
+        o->stack_noise = sim_option_number(state, "stack-noise", arg, 0, 100, false) / 100;
         break;
     case KEY_BURST:
         o->burst_us = sim_option_number(state, "burst", arg, 0, 1e9, false);
@@ -208,30 +227,18 @@ static error_t parse_load(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-/* Bytes with a unit, as GOMEMLIMIT takes them; INT64_MAX for off. */
+/* As GOMEMLIMIT; INT64_MAX for off. */
 static int64_t parse_limit(struct argp_state *state, const char *text)
 {
-    static const struct {
-        const char *name;
-        double bytes;
-    } unit[] = {{"", 1},
-                {"B", 1},
-                {"KiB", 1024},
-                {"MiB", 1048576},
-                {"GiB", 1073741824},
-                {"TiB", 1099511627776}};
-    char *end = NULL;
     if (strcmp(text, "off") == 0)
         return INT64_MAX;
-    double v = *text >= '0' && *text <= '9' ? strtod(text, &end) : -1;
-    for (size_t i = 0; end != NULL && i < sizeof unit / sizeof *unit; i++)
-        if (strcmp(end, unit[i].name) == 0 && v * unit[i].bytes >= 1 && v * unit[i].bytes <= 1e18)
-            return (int64_t)(v * unit[i].bytes);
-    argp_error(state,
-               "--limit: expected bytes from 1 to 1e18, with B, KiB, MiB, GiB or TiB, or off, not "
-               "\"%s\"",
-               text);
-    return INT64_MAX;
+    int64_t bytes = sim_size_within(text, 1, MOST_LIMIT);
+    if (bytes < 0)
+        argp_error(state,
+                   "--limit: expected bytes from 1 to 1e18, with B, KiB, MiB, GiB or TiB, or off, "
+                   "not \"%s\"",
+                   text);
+    return bytes;
 }
 
 static error_t parse_files(int key, char *arg, struct argp_state *state, struct kv_options *o)
@@ -259,6 +266,17 @@ static error_t parse_files(int key, char *arg, struct argp_state *state, struct 
     return 0;
 }
 
+/* Noise that changes no frame is no noise. Points of a sweep look for themselves. */
+static void check_noise(struct argp_state *state, const struct kv_options *o)
+{
+    if (o->stack_noise > 0 && kv_stack_frames_least(o) == kv_stack_frames_most(o) &&
+        !sim_sweep_asked(&o->sweep))
+        argp_error(state,
+                   "--stack-noise: expected to change frames: %g %% of --depth %d is less than "
+                   "half a frame",
+                   100 * o->stack_noise, o->depth);
+}
+
 void kv_options_finish(struct argp_state *state, struct kv_options *o, const char *list)
 {
     if (o->policies == 0)
@@ -267,6 +285,7 @@ void kv_options_finish(struct argp_state *state, struct kv_options *o, const cha
         parse_policies(state, o, "off");
     if (o->repetitions == 0)
         o->repetitions = o->policies > 1 ? 6 : 1;
+    check_noise(state, o);
     for (int i = 0; i < o->checks; i++) {
         char why[1024];
         if (kv_check_syntax(o, o->fail_if[i], why, sizeof why) != 0)
@@ -385,9 +404,10 @@ void kv_options_parse(struct kv_options *opt, int argc, char **argv)
 double kv_garbage_per_op(const struct kv_options *opt)
 {
     double value = opt->value_bytes, reads = opt->read_percent / 100.0;
-    double request = 80 + 32 + 48.0 * opt->garbage_nodes + 48; /* request, key, nodes, response */
-    double read = value + (value + 40) + value;                /* copy, wire, decoded */
-    double write = value + value + 48 + 64;                    /* sent, stored, node, wire */
+    /* request, key, nodes, buffer, response */
+    double request = 80 + 32 + 48.0 * opt->garbage_nodes + opt->garbage_bytes + 48;
+    double read = value + (value + 40) + value; /* copy, wire, decoded */
+    double write = value + value + 48 + 64;     /* sent, stored, node, wire */
     return request + reads * read + (1 - reads) * write;
 }
 
@@ -395,7 +415,7 @@ double kv_floor_bytes(const struct kv_options *opt)
 {
     double seconds = opt->duration_s + opt->warmup_s + 1;
     double entry = 64 + opt->value_bytes + 48.0 * KV_ENTRY_NODES + 8;
-    double stack = 8192 + 224.0 * opt->depth;
+    double stack = 8192 + 224.0 * kv_stack_frames_most(opt);
     double rounding = 1.15; /* size classes */
     return rounding * (opt->keys * entry + opt->rate * seconds * kv_garbage_per_op(opt)) +
            2.0 * opt->conns * stack;

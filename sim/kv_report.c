@@ -17,6 +17,14 @@
 
 /* ---- header ---- */
 
+/* "8", or "4 to 12". */
+static char *depth_text(const struct kv_options *opt, char *buffer)
+{
+    int least = kv_stack_frames_least(opt), most = kv_stack_frames_most(opt);
+    snprintf(buffer, 32, least < most ? "%d to %d" : "%d", least, most);
+    return buffer;
+}
+
 void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_machine *m,
                       const char *skipped)
 {
@@ -30,13 +38,17 @@ void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_
             text_count(2.0 * opt->conns, b), text_count(opt->rate, c));
     if (opt->burst_us > 0)
         fprintf(out, ",\n          put off to multiples of %g us", opt->burst_us);
-    fprintf(out, "\n          %d %% reads; %d garbage nodes, %s of garbage per operation\n",
-            opt->read_percent, opt->garbage_nodes, text_bytes(kv_garbage_per_op(opt), text));
+    fprintf(out, "\n          %d %% reads; %d garbage nodes", opt->read_percent,
+            opt->garbage_nodes);
+    if (opt->garbage_bytes > 0)
+        fprintf(out, " and %s bytes,\n          ", text_count(opt->garbage_bytes, a));
+    fprintf(out, "%s%s of garbage per operation\n", opt->garbage_bytes > 0 ? "" : ", ",
+            text_bytes(kv_garbage_per_op(opt), text));
     fprintf(out, "store     %s keys of %s bytes, %d nodes each\n", text_count(opt->keys, a),
             text_count(opt->value_bytes, b), KV_ENTRY_NODES);
-    fprintf(out, "runtime   GOGC %s, procs %s; tasks park %d frames deep\n",
+    fprintf(out, "runtime   GOGC %s, procs %s; tasks park %s frames deep\n",
             opt->gogc < 0 ? "off" : text_count(opt->gogc, a),
-            opt->procs < 0 ? "all" : text_count(opt->procs, b), opt->depth);
+            opt->procs < 0 ? "all" : text_count(opt->procs, b), depth_text(opt, c));
     if (opt->limit != INT64_MAX)
         fprintf(out, "          memory limit %s\n", text_bytes((double)opt->limit, a));
     int runs = opt->policies * opt->repetitions;

@@ -179,7 +179,7 @@ static void open_options(hg_options *o, const struct kv_options *opt,
     if (!policy->off)
         o->pacer = policy->name;
     o->track_waits = true;
-    size_t stack = 24576 + (size_t)opt->depth * 256;
+    size_t stack = 24576 + (size_t)kv_stack_frames_most(opt) * 256;
     size_t standard = o->stack_bytes > 0 ? o->stack_bytes : 65536;
     o->stack_bytes = stack > standard ? stack : standard;
 }

@@ -4,7 +4,6 @@
 #include "sim/machine.h"
 #include "sim/outfile.h"
 #include <jansson.h>
-#include <string.h>
 
 const char *const limit_figure_name[LIMIT_FIGURES] = {
     [LIMIT_SECONDS] = "seconds",
@@ -34,6 +33,12 @@ const char *const limit_figure_name[LIMIT_FIGURES] = {
     [LIMIT_PREDICTED_PEAK] = "predicted_peak_over_limit",
 };
 
+/* What the writers are given. */
+struct files {
+    const struct limit_options *opt;
+    const struct limit_pair *pairs;
+};
+
 /* ---- JSON ---- */
 
 static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
@@ -53,8 +58,10 @@ static json_t *run_json(const struct limit_pair *p, const struct limit_result *r
     return run;
 }
 
-static int write_json(FILE *out, const struct limit_options *opt, const struct limit_pair *pairs)
+static int write_json(FILE *out, const void *data)
 {
+    const struct limit_options *opt = ((const struct files *)data)->opt;
+    const struct limit_pair *pairs = ((const struct files *)data)->pairs;
     json_t *runs = json_array();
     struct sim_machine m;
     sim_machine_read(&m);
@@ -92,8 +99,10 @@ static void put_run(FILE *out, const struct limit_pair *p, const struct limit_re
     fputc('\n', out);
 }
 
-static int write_csv(FILE *out, const struct limit_options *opt, const struct limit_pair *pairs)
+static int write_csv(FILE *out, const void *data)
 {
+    const struct limit_options *opt = ((const struct files *)data)->opt;
+    const struct limit_pair *pairs = ((const struct files *)data)->pairs;
     fprintf(out, "scenario,limit");
     for (int f = 0; f < LIMIT_FIGURES; f++)
         fprintf(out, ",%s", limit_figure_name[f]);
@@ -107,24 +116,8 @@ static int write_csv(FILE *out, const struct limit_options *opt, const struct li
 
 int limit_files_write(const struct limit_options *opt, const struct limit_pair *pairs)
 {
-    const struct {
-        const char *option, *path;
-        int (*write)(FILE *, const struct limit_options *, const struct limit_pair *);
-    } files[] = {{"json", opt->json, write_json}, {"csv", opt->csv, write_csv}};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        struct sim_outfile f;
-        if (files[i].path == NULL)
-            continue;
-        int err = sim_outfile_open(&f, files[i].path);
-        if (err == 0) /* a failed write also leaves the stream's error flag set */
-            err = files[i].write(f.file, opt, pairs) == 0 ? sim_outfile_commit(&f)
-                                                          : sim_outfile_discard(&f);
-        if (err != 0) {
-            fprintf(stderr, "hedge-sim limit: --%s: cannot write \"%s\": %s\n", files[i].option,
-                    files[i].path, strerror(-err));
-            failed++;
-        }
-    }
-    return failed;
+    static const char program[] = "hedge-sim limit";
+    const struct files f = {opt, pairs};
+    return sim_outfile_put(program, "json", opt->json, write_json, &f) +
+           sim_outfile_put(program, "csv", opt->csv, write_csv, &f);
 }

@@ -76,3 +76,25 @@ static int finish(struct sim_outfile *f, int err)
 int sim_outfile_commit(struct sim_outfile *f) { return finish(f, 0); }
 
 int sim_outfile_discard(struct sim_outfile *f) { return finish(f, -EIO); }
+
+int sim_outfile_write(const char *path, sim_outfile_writer *write, const void *data)
+{
+    struct sim_outfile f;
+    int err = sim_outfile_open(&f, path);
+    if (err != 0)
+        return err;
+    return write(f.file, data) == 0 ? sim_outfile_commit(&f) : sim_outfile_discard(&f);
+}
+
+int sim_outfile_complain(const char *program, const char *option, const char *path, const char *why)
+{
+    fprintf(stderr, "%s: --%s: cannot write \"%s\": %s\n", program, option, path, why);
+    return 1;
+}
+
+int sim_outfile_put(const char *program, const char *option, const char *path,
+                    sim_outfile_writer *write, const void *data)
+{
+    int err = path != NULL ? sim_outfile_write(path, write, data) : 0;
+    return err == 0 ? 0 : sim_outfile_complain(program, option, path, strerror(-err));
+}

@@ -20,4 +20,17 @@ int sim_outfile_commit(struct sim_outfile *f);
 /* Closes it and leaves nothing behind, since its contents could not be made. Returns -EIO. */
 int sim_outfile_discard(struct sim_outfile *f);
 
+/* Writes what a file is to hold: 0, or -1 where that could not be made. What the stream did not
+ * take its error flag says. */
+typedef int sim_outfile_writer(FILE *out, const void *data);
+/* The file as its writer makes it. 0 or a negative errno. */
+int sim_outfile_write(const char *path, sim_outfile_writer *write, const void *data);
+/* The same for a file that an option of a program asks for; path NULL: it does not. Returns how
+ * many failed: 0, or 1, and that was said on standard error. */
+int sim_outfile_put(const char *program, const char *option, const char *path,
+                    sim_outfile_writer *write, const void *data);
+/* Says on standard error that such a file could not be written. Returns 1. */
+int sim_outfile_complain(const char *program, const char *option, const char *path,
+                         const char *why);
+
 #endif

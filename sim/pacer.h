@@ -22,6 +22,7 @@
 #include "pacer/pacer.h"
 #include "sim/rng.h"
 #include "sim/sweep.h"
+#include "sim/trace_options.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -79,11 +80,12 @@ struct pacer_trace {
     char *process; /* its name in the trace */
     struct pacer_load *load;
     size_t cycles, recorded; /* that are loads; that the trace has */
+    size_t assumed;          /* of the loads: their scan work was (--assume) */
+    size_t broken;           /* lines of the file that were passed over (--lenient) */
 };
-/* pid: a process as `replay --pid` names it, NULL: the only one. 0, or -1: `why` says what was
- * expected. */
-int pacer_trace_read(struct pacer_trace *t, const char *path, const char *pid, char *why,
-                     size_t room);
+/* As `replay` would; without a pid: the only process. 0, or -1: `why` says what was expected. */
+int pacer_trace_read(struct pacer_trace *t, const char *path, const struct sim_trace_how *how,
+                     char *why, size_t room);
 void pacer_trace_free(struct pacer_trace *t);
 /* The trace again and again, from a cycle on that the seed gives. */
 void pacer_trace_source(struct pacer_source *s, const struct pacer_trace *t, uint64_t seed);
@@ -200,7 +202,8 @@ struct pacer_options {
     int seeds, cycles, gogc, jobs;
     int64_t limit; /* memory limit; 0: the model's own */
     bool list;
-    const char *trace_file, *pid; /* model replay's; NULL: not given */
+    const char *trace_file;   /* model replay's; NULL: not given */
+    struct sim_trace_how how; /* it is read */
     struct pacer_trace trace;
     const char *json, *csv, *report;
     struct sim_sweep sweep; /* asked for: this is not one comparison but many */

@@ -5,7 +5,12 @@
 #include "sim/pacer.h"
 #include <jansson.h>
 #include <math.h>
-#include <string.h>
+
+/* What the writers are given. */
+struct files {
+    const struct pacer_options *opt;
+    const struct pacer_summary *summary;
+};
 
 static json_t *number(double v) { return isfinite(v) ? json_real(v) : json_null(); }
 
@@ -49,22 +54,28 @@ static json_t *params_json(const struct pacer_options *o)
     if (o->trace_file != NULL) {
         json_object_set_new(params, "trace", text(o->trace_file));
         json_object_set_new(params, "process", text(o->trace.process));
+        json_object_set_new(params, "assume_scan_bytes", number(o->how.assume_scan));
     }
     return params;
 }
 
 static int count(const struct pacer_options *o) { return o->models * o->dampings * o->policies; }
 
-static int write_json(FILE *out, const struct pacer_options *opt,
-                      const struct pacer_summary *summary)
+static int write_json(FILE *out, const void *data)
 {
+    const struct pacer_options *opt = ((const struct files *)data)->opt;
+    const struct pacer_summary *summary = ((const struct files *)data)->summary;
     json_t *runs = json_array();
     for (int i = 0; i < count(opt); i++)
         json_array_append_new(runs, run_json(&summary[i]));
     json_t *document = json_pack("{s:s, s:s, s:o, s:o}", "program", "hedge-sim pacer", "commit",
                                  sim_commit(), "params", params_json(opt), "runs", runs);
-    if (opt->trace_file != NULL)
+    if (opt->trace_file != NULL) {
         json_object_set_new(document, "trace_cycles", json_integer((json_int_t)opt->trace.cycles));
+        json_object_set_new(document, "trace_assumed",
+                            json_integer((json_int_t)opt->trace.assumed));
+        json_object_set_new(document, "trace_broken", json_integer((json_int_t)opt->trace.broken));
+    }
     int err = document == NULL ||
               json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0 ||
               fputc('\n', out) == EOF;
@@ -80,9 +91,10 @@ static void put(FILE *out, double v)
         fputc(',', out);
 }
 
-static int write_csv(FILE *out, const struct pacer_options *opt,
-                     const struct pacer_summary *summary)
+static int write_csv(FILE *out, const void *data)
 {
+    const struct pacer_options *opt = ((const struct files *)data)->opt;
+    const struct pacer_summary *summary = ((const struct files *)data)->summary;
     fprintf(out, "model,damping,policy,seeds");
     for (int f = 0; f < PACER_FIGURES; f++)
         fprintf(out, ",%s,%s_low,%s_high", pacer_figure_info[f].key, pacer_figure_info[f].key,
@@ -102,24 +114,8 @@ static int write_csv(FILE *out, const struct pacer_options *opt,
 
 int pacer_files_write(const struct pacer_options *opt, const struct pacer_summary *summary)
 {
-    const struct {
-        const char *option, *path;
-        int (*write)(FILE *, const struct pacer_options *, const struct pacer_summary *);
-    } files[] = {{"json", opt->json, write_json}, {"csv", opt->csv, write_csv}};
-    int failed = 0;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        struct sim_outfile f;
-        if (files[i].path == NULL)
-            continue;
-        int err = sim_outfile_open(&f, files[i].path);
-        if (err == 0) /* a failed write also leaves the stream's error flag set */
-            err = files[i].write(f.file, opt, summary) == 0 ? sim_outfile_commit(&f)
-                                                            : sim_outfile_discard(&f);
-        if (err != 0) {
-            fprintf(stderr, "hedge-sim pacer: --%s: cannot write \"%s\": %s\n", files[i].option,
-                    files[i].path, strerror(-err));
-            failed++;
-        }
-    }
-    return failed;
+    static const char program[] = "hedge-sim pacer";
+    const struct files f = {opt, summary};
+    return sim_outfile_put(program, "json", opt->json, write_json, &f) +
+           sim_outfile_put(program, "csv", opt->csv, write_csv, &f);
 }

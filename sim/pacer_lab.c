@@ -10,6 +10,7 @@
  */
 #include "sim/machine.h"
 #include "sim/memory.h"
+#include "sim/outfile.h"
 #include "sim/pacer.h"
 #include "sim/sim.h"
 #include "sim/text.h"
@@ -245,10 +246,8 @@ static int write_files(const struct pacer_options *opt, const struct pacer_summa
 {
     char why[400];
     int failed = pacer_files_write(opt, summary);
-    if (opt->report != NULL && pacer_html_write(opt, summary, why, sizeof why) != 0) {
-        fprintf(stderr, "hedge-sim pacer: --report: cannot write \"%s\": %s\n", opt->report, why);
-        failed++;
-    }
+    if (opt->report != NULL && pacer_html_write(opt, summary, why, sizeof why) != 0)
+        failed += sim_outfile_complain("hedge-sim pacer", "report", opt->report, why);
     return failed;
 }
 

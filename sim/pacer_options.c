@@ -16,7 +16,6 @@
 enum {
     KEY_MODEL = 0x100,
     KEY_TRACE,
-    KEY_PID,
     KEY_POLICY,
     KEY_DAMPING,
     KEY_GOGC,
@@ -41,7 +40,6 @@ static const struct argp_option options[] = {
      1},
     {"trace", KEY_TRACE, "FILE", 0,
      "Recorded gctrace and gcpacertrace lines, for model replay; - is standard input", 1},
-    {"pid", KEY_PID, "NAME", 0, "Process of the trace: a pid, its name, or a part of it", 1},
     {"policy", KEY_POLICY, "LIST", 0, "Policies (one of each kind, and max:2)", 1},
     {"damping", KEY_DAMPING, "LIST", 0,
      "Sets of dampers that are on within a cycle: all, none, some of deadband, credit and landing "
@@ -234,10 +232,11 @@ static void finish_trace(struct argp_state *state, struct pacer_options *o)
     }
     if (wanted && o->trace_file == NULL)
         argp_error(state, "--model: expected --trace FILE with replay, a recorded trace to play");
-    if (!wanted && (o->trace_file != NULL || o->pid != NULL))
+    const char *given = o->trace_file != NULL ? "trace" : sim_trace_how_given(&o->how);
+    if (!wanted && given != NULL)
         argp_error(state, "--%s: expected with --model replay, which plays a recorded trace",
-                   o->trace_file != NULL ? "trace" : "pid");
-    if (wanted && pacer_trace_read(&o->trace, o->trace_file, o->pid, why, sizeof why) != 0)
+                   given);
+    if (wanted && pacer_trace_read(&o->trace, o->trace_file, &o->how, why, sizeof why) != 0)
         argp_error(state, "--trace: %s", why);
 }
 
@@ -299,15 +298,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &o->sweep;
+        state->child_inputs[1] = &o->how;
         return 0;
     case KEY_MODEL:
         parse_models(state, o, arg);
         return 0;
     case KEY_TRACE:
         o->trace_file = arg;
-        return 0;
-    case KEY_PID:
-        o->pid = arg;
         return 0;
     case KEY_POLICY:
         o->policies = 0;
@@ -333,7 +330,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 void pacer_options_parse(struct pacer_options *opt, int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&sim_sweep_argp, 0, NULL, 0}, {0}};
+    static const struct argp_child children[] = {
+        {&sim_sweep_argp, 0, NULL, 0}, {&sim_trace_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {options, parse_option, NULL, before, children, NULL, NULL};
     *opt = (struct pacer_options){.seed = 42, .seeds = 100, .cycles = 1000, .gogc = 100};
     argp_parse(&argp, argc, argv, 0, NULL, opt);

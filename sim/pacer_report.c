@@ -2,6 +2,7 @@
  * sets of dampers a table of their effect; the list of models and policies. At most 80 columns. */
 #include "sim/machine.h"
 #include "sim/pacer.h"
+#include "sim/size.h"
 #include "sim/stats.h"
 #include "sim/text.h"
 #include <math.h>
@@ -81,12 +82,21 @@ char *pacer_trace_text(const struct pacer_options *opt)
     size_t length;
     const struct pacer_trace *t = &opt->trace;
     double times = (double)(opt->cycles + PACER_WARMUP) / (double)t->cycles;
+    char scan[32];
     FILE *text = open_memstream(&line, &length);
     if (text == NULL)
         return NULL;
     fprintf(text,
             "%.200s, process %s: %zu of its %zu cycles have a ratio, scan work and a live heap. ",
             opt->trace_file, t->process, t->cycles, t->recorded);
+    if (t->assumed > 0)
+        fprintf(text,
+                "For %zu of them the scan work is assumed (%s), and sizes are rounded to MB: their "
+                "ratios may be off several times. ",
+                t->assumed, sim_size_text(opt->how.assume_scan, scan));
+    if (t->broken > 0)
+        fprintf(text, "%zu broken line%s of the file %s passed over. ", t->broken,
+                t->broken == 1 ? "" : "s", t->broken == 1 ? "was" : "were");
     if (times > 1)
         fprintf(text, "A run plays them %.3g times over. ", times);
     fprintf(text, "Each seed begins at another cycle");

@@ -72,12 +72,17 @@ static int make_loads(struct pacer_trace *t, const struct sim_trace_process *p, 
 {
     t->recorded = p->cycles;
     t->load = sim_alloc(p->cycles, sizeof *t->load);
-    for (size_t i = 0; i < p->cycles; i++)
-        t->cycles += load_of(&p->cycle[i], &t->load[t->cycles]);
+    for (size_t i = 0; i < p->cycles; i++) {
+        if (!load_of(&p->cycle[i], &t->load[t->cycles]))
+            continue;
+        t->cycles++;
+        t->assumed += p->cycle[i].source == SIM_TRACE_ASSUMED;
+    }
     if (t->cycles == 0) {
         snprintf(why, room,
-                 "%.160s: expected cycles with a ratio, scan work and a live heap, and %.80s has "
-                 "none in %zu: record with GODEBUG=gctrace=1,gcpacertrace=1",
+                 "%.120s: expected cycles with a ratio, scan work and a live heap, and %.80s has "
+                 "none in %zu: record with GODEBUG=gctrace=1,gcpacertrace=1, or give --assume "
+                 "scan=BYTES for a what-if",
                  path, p->name, p->cycles);
         return -1;
     }
@@ -90,17 +95,20 @@ static int make_loads(struct pacer_trace *t, const struct sim_trace_process *p, 
     return 0;
 }
 
-int pacer_trace_read(struct pacer_trace *t, const char *path, const char *pid, char *why,
-                     size_t room)
+int pacer_trace_read(struct pacer_trace *t, const char *path, const struct sim_trace_how *how,
+                     char *why, size_t room)
 {
     char names[240] = "";
     struct sim_trace trace;
     const struct sim_trace_process *p = NULL;
     memset(t, 0, sizeof *t);
     sim_trace_init(&trace);
-    if (sim_trace_read_path(&trace, path, false, why, room) == 0 &&
+    if (sim_trace_read_path(&trace, path, how->lenient, why, room) == 0 &&
         sim_trace_finish(&trace, why, room) == 0) {
-        p = sim_trace_find(&trace, pid, names, sizeof names);
+        if (!isnan(how->assume_scan))
+            sim_trace_assume(&trace, how->assume_scan);
+        t->broken = trace.broken;
+        p = sim_trace_find(&trace, how->pid, names, sizeof names);
         if (p == NULL)
             snprintf(why, room, "%.100s: with --pid NAME: %s", path, names);
     }

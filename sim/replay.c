@@ -1,6 +1,7 @@
 /* replay.c: `hedge-sim replay`: reads, judges, prints, writes. */
 #include "sim/replay.h"
 #include "sim/memory.h"
+#include "sim/outfile.h"
 #include "sim/sim.h"
 #include <math.h>
 #include <string.h>
@@ -10,7 +11,8 @@ static int read_files(struct replay *r)
 {
     char why[400];
     for (int i = 0; i < r->opt.files; i++) {
-        if (sim_trace_read_path(&r->trace, r->opt.file[i], r->opt.lenient, why, sizeof why) != 0) {
+        if (sim_trace_read_path(&r->trace, r->opt.file[i], r->opt.how.lenient, why, sizeof why) !=
+            0) {
             fprintf(stderr, "hedge-sim replay: %s\n", why);
             return SIM_USAGE;
         }
@@ -20,8 +22,8 @@ static int read_files(struct replay *r)
                 r->opt.files > 1 ? " and the others" : "", why);
         return SIM_USAGE;
     }
-    if (!isnan(r->opt.assume_scan))
-        sim_trace_assume(&r->trace, r->opt.assume_scan);
+    if (!isnan(r->opt.how.assume_scan))
+        sim_trace_assume(&r->trace, r->opt.how.assume_scan);
     return 0;
 }
 
@@ -29,16 +31,16 @@ static int read_files(struct replay *r)
 static int judge(struct replay *r)
 {
     char why[1000] = "";
-    if (r->opt.pid == NULL) {
+    if (r->opt.how.pid == NULL) {
         r->results = r->trace.processes;
         r->result = sim_alloc(r->results, sizeof *r->result);
         for (size_t i = 0; i < r->results; i++)
             replay_judge(&r->opt, &r->trace.process[i], &r->result[i]);
         return 0;
     }
-    const struct sim_trace_process *p = sim_trace_find(&r->trace, r->opt.pid, why, sizeof why);
+    const struct sim_trace_process *p = sim_trace_find(&r->trace, r->opt.how.pid, why, sizeof why);
     if (p == NULL) {
-        fprintf(stderr, "hedge-sim replay: --pid: \"%s\": %s\n", r->opt.pid, why);
+        fprintf(stderr, "hedge-sim replay: --pid: \"%s\": %s\n", r->opt.how.pid, why);
         return SIM_USAGE;
     }
     r->results = 1;
@@ -47,23 +49,13 @@ static int judge(struct replay *r)
     return 0;
 }
 
-static int say_failure(const char *option, const char *path, const char *why)
-{
-    fprintf(stderr, "hedge-sim replay: --%s: cannot write \"%s\": %s\n", option, path, why);
-    return SIM_FAILED;
-}
-
 static int write_files(const struct replay *r)
 {
     char why[400];
-    int err, status = SIM_OK;
-    if (r->opt.json != NULL && (err = replay_write_json(r)) != 0)
-        status = say_failure("json", r->opt.json, strerror(-err));
-    if (r->opt.csv != NULL && (err = replay_write_csv(r)) != 0)
-        status = say_failure("csv", r->opt.csv, strerror(-err));
+    int failed = replay_write_files(r);
     if (r->opt.report != NULL && replay_write_report(r, why, sizeof why) != 0)
-        status = say_failure("report", r->opt.report, why);
-    return status;
+        failed += sim_outfile_complain("hedge-sim replay", "report", r->opt.report, why);
+    return failed > 0 ? SIM_FAILED : SIM_OK;
 }
 
 int sim_replay(int argc, char **argv)

@@ -9,6 +9,7 @@
  */
 #ifndef HG_SIM_REPLAY_H
 #define HG_SIM_REPLAY_H
+#include "sim/trace_options.h"
 #include "sim/trace_read.h"
 
 #define REPLAY_POLICIES_MAX 16
@@ -23,10 +24,8 @@ struct replay_options {
     int files;
     struct replay_policy policy[REPLAY_POLICIES_MAX];
     int policies;
-    const char *pid;    /* NULL: all processes */
-    double assume_scan; /* bytes; NaN: nothing is assumed */
-    int gogc;           /* -1: as the trace shows it */
-    bool lenient;
+    struct sim_trace_how how;        /* of the trace; without pid: all processes */
+    int gogc;                        /* -1: as the trace shows it */
     const char *json, *csv, *report; /* NULL: not wanted */
 };
 
@@ -78,9 +77,8 @@ extern const struct replay_figure replay_figure[REPLAY_FIGURES];
 const char *replay_source_text(enum sim_trace_source s);
 
 void replay_print(FILE *out, const struct replay *r);
-/* 0, or a negative errno. */
-int replay_write_json(const struct replay *r);
-int replay_write_csv(const struct replay *r);
+/* --json and --csv; returns how many failed, each of which was said on standard error. */
+int replay_write_files(const struct replay *r);
 /* 0, or -1: `why` says what went wrong. */
 int replay_write_report(const struct replay *r, char *why, size_t room);
 

@@ -64,7 +64,7 @@ static json_t *document(const struct replay *r)
     for (int i = 0; i < r->opt.files; i++)
         json_array_append_new(files, json_string(r->opt.file[i]));
     json_object_set_new(params, "files", files);
-    json_object_set_new(params, "assume_scan_bytes", number(r->opt.assume_scan));
+    json_object_set_new(params, "assume_scan_bytes", number(r->opt.how.assume_scan));
     json_object_set_new(lines, "read", count(t->lines));
     json_object_set_new(lines, "gctrace", count(t->gc_lines));
     json_object_set_new(lines, "gcpacertrace", count(t->pacer_lines));
@@ -85,17 +85,13 @@ static json_t *document(const struct replay *r)
     return j;
 }
 
-int replay_write_json(const struct replay *r)
+static int write_json(FILE *out, const void *data)
 {
-    struct sim_outfile f;
-    int err = sim_outfile_open(&f, r->opt.json);
-    if (err != 0)
-        return err;
-    json_t *j = document(r);
-    bool written = json_dumpf(j, f.file, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 &&
-                   fputc('\n', f.file) != EOF;
+    json_t *j = document(data);
+    bool written =
+        json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 && fputc('\n', out) != EOF;
     json_decref(j);
-    return written ? sim_outfile_commit(&f) : sim_outfile_discard(&f);
+    return written ? 0 : -1;
 }
 
 /* A field of CSV: names may hold anything that a log's prefix held. */
@@ -134,20 +130,24 @@ static void csv_rows(FILE *out, const struct replay_result *r, int policies)
     }
 }
 
-int replay_write_csv(const struct replay *r)
+static int write_csv(FILE *out, const void *data)
 {
-    struct sim_outfile f;
-    int err = sim_outfile_open(&f, r->opt.csv);
-    if (err != 0)
-        return err;
-    fprintf(f.file, "process,number,at_s");
+    const struct replay *r = data;
+    fprintf(out, "process,number,at_s");
     for (int k = 0; k < REPLAY_FIGURES; k++)
-        fprintf(f.file, ",%s", replay_figure[k].name);
-    fprintf(f.file, ",ratio_from,forced");
+        fprintf(out, ",%s", replay_figure[k].name);
+    fprintf(out, ",ratio_from,forced");
     for (int k = 0; k < r->opt.policies; k++)
-        fprintf(f.file, ",%s", r->opt.policy[k].name);
-    fputc('\n', f.file);
+        fprintf(out, ",%s", r->opt.policy[k].name);
+    fputc('\n', out);
     for (size_t i = 0; i < r->results; i++)
-        csv_rows(f.file, &r->result[i], r->opt.policies);
-    return sim_outfile_commit(&f);
+        csv_rows(out, &r->result[i], r->opt.policies);
+    return 0;
+}
+
+int replay_write_files(const struct replay *r)
+{
+    static const char program[] = "hedge-sim replay";
+    return sim_outfile_put(program, "json", r->opt.json, write_json, r) +
+           sim_outfile_put(program, "csv", r->opt.csv, write_csv, r);
 }

@@ -4,31 +4,14 @@
 #include "sim/sim.h"
 #include <argp.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    KEY_POLICY = 0x100,
-    KEY_PID,
-    KEY_ASSUME,
-    KEY_GOGC,
-    KEY_LENIENT,
-    KEY_JSON,
-    KEY_CSV,
-    KEY_REPORT
-};
+enum { KEY_POLICY = 0x100, KEY_GOGC, KEY_JSON, KEY_CSV, KEY_REPORT };
 
 static const struct argp_option options[] = {
     {"policy", KEY_POLICY, "LIST", 0, "Policies to ask (mean:2,pi,max:2,max:5)", 1},
-    {"pid", KEY_PID, "NAME", 0, "Only this process: a pid, a name as it is listed, or a part of it",
-     1},
-    {"assume", KEY_ASSUME, "scan=BYTES", 0,
-     "A what-if for logs without gcpacertrace: each cycle scanned so much (KiB, MiB, GiB may "
-     "follow)",
-     1},
     {"gogc", KEY_GOGC, "N", 0, "GOGC of the recorded program (as goals and live heaps show it)", 1},
-    {"lenient", KEY_LENIENT, NULL, 0, "Count broken lines instead of ending with an error", 1},
     {"json", KEY_JSON, "FILE", 0, "Summary, policies and all cycles", 2},
     {"csv", KEY_CSV, "FILE", 0, "One line a cycle, with each policy's estimate", 2},
     {"report", KEY_REPORT, "FILE.html", 0, "One page with plots (needs gnuplot)", 2},
@@ -75,22 +58,6 @@ static void parse_policies(struct argp_state *state, struct replay_options *o, c
     free(copy);
 }
 
-static double parse_assume(struct argp_state *state, const char *text)
-{
-    static const struct {
-        const char *name;
-        double bytes;
-    } unit[] = {{"", 1}, {"B", 1}, {"KiB", 1024}, {"MiB", 1048576}, {"GiB", 1073741824}};
-    char *end = NULL;
-    double v = strncmp(text, "scan=", 5) == 0 ? strtod(text + 5, &end) : NAN;
-    for (size_t i = 0; end != NULL && i < sizeof unit / sizeof *unit; i++)
-        if (strcmp(end, unit[i].name) == 0 && v * unit[i].bytes >= 1 && v * unit[i].bytes <= 1e15)
-            return v * unit[i].bytes;
-    argp_error(state, "--assume: expected scan=BYTES, from 1 to 1e15, as scan=200MiB, not \"%s\"",
-               text);
-    return NAN;
-}
-
 static int parse_gogc(struct argp_state *state, const char *text)
 {
     char *end;
@@ -104,20 +71,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct replay_options *o = state->input;
     switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->how;
+        return 0;
     case KEY_POLICY:
         parse_policies(state, o, arg);
         return 0;
-    case KEY_PID:
-        o->pid = arg;
-        return 0;
-    case KEY_ASSUME:
-        o->assume_scan = parse_assume(state, arg);
-        return 0;
     case KEY_GOGC:
         o->gogc = parse_gogc(state, arg);
-        return 0;
-    case KEY_LENIENT:
-        o->lenient = true;
         return 0;
     case KEY_JSON:
         o->json = sim_option_file(state, "json", arg);
@@ -146,7 +107,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 void replay_options_parse(struct replay_options *opt, int argc, char **argv)
 {
-    static const struct argp argp = {options, parse, "FILE...", before, NULL, NULL, NULL};
-    *opt = (struct replay_options){.assume_scan = NAN, .gogc = -1};
+    static const struct argp_child children[] = {{&sim_trace_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {options, parse, "FILE...", before, children, NULL, NULL};
+    *opt = (struct replay_options){.gogc = -1};
     argp_parse(&argp, argc, argv, 0, NULL, opt);
 }

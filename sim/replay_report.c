@@ -181,7 +181,7 @@ int replay_write_report(const struct replay *r, char *why, size_t room)
              "%zu lines read: %zu of gctrace, %zu of gcpacertrace, %zu skipped", t->lines,
              t->gc_lines, t->pacer_lines, t->skipped);
     struct sim_report *page = sim_report_begin("hedge-sim replay", subtitle);
-    if (!isnan(r->opt.assume_scan))
+    if (!isnan(r->opt.how.assume_scan))
         sim_report_text(page, "Scan work was assumed where the log does not give it, and sizes are "
                               "rounded to MB there: such ratios may be off several times.");
     for (size_t i = 0; i < r->results && i < DRAWN; i++)

@@ -8,6 +8,7 @@
 #include "sim/memory.h"
 #include "sim/outfile.h"
 #include "sim/report_internal.h"
+#include <ctype.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -135,9 +136,15 @@ void sim_report_textf(struct sim_report *r, const char *format, ...)
     free(text);
 }
 
+/* A number, its unit or an interval behind it, but no words: "20.4k", "1.23 ±0.05", "-". */
 static bool looks_numeric(const char *text)
 {
-    return text[0] == 0 || strchr("0123456789+-.", text[0]) != NULL;
+    if (text[0] != 0 && strchr("0123456789+-.", text[0]) == NULL)
+        return false;
+    for (size_t i = 0; text[0] != 0 && text[i + 1] != 0; i++)
+        if (isalpha((unsigned char)text[i]) && isalpha((unsigned char)text[i + 1]))
+            return false;
+    return true;
 }
 
 void sim_report_table(struct sim_report *r, const char *caption, size_t columns, size_t rows,

@@ -60,6 +60,11 @@ struct sim_series {
     enum sim_plot_style style;
 };
 
+/* Of an interval at each point of a series; NaN: there is none. */
+struct sim_ends {
+    const double *low, *high;
+};
+
 struct sim_tick {
     double at;
     const char *label;
@@ -69,6 +74,7 @@ struct sim_plot {
     const char *title, *x_label, *y_label;
     const struct sim_series *series;
     size_t n;
+    const struct sim_ends *ends;   /* of each series; NULL: no intervals */
     const struct sim_tick *x_tick; /* instead of the axis's own; NULL: its own */
     size_t x_ticks;
     bool log_x, log_y;

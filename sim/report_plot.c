@@ -99,6 +99,26 @@ static void put_data(FILE *out, const struct sim_plot *p, size_t k)
     fputs("end_of_data\n", out);
 }
 
+/* The series's intervals as a data block; returns whether there are any. */
+static bool put_intervals(FILE *out, const struct sim_plot *p, size_t k)
+{
+    const struct sim_series *s = &p->series[k];
+    bool any = false;
+    for (size_t i = 0; i < s->n && p->ends != NULL; i++) {
+        double low = p->ends[k].low[i], high = p->ends[k].high[i];
+        if (!drawable(p, s->x[i], s->y[i]) || !drawable(p, s->x[i], low) ||
+            !drawable(p, s->x[i], high))
+            continue;
+        if (!any)
+            fprintf(out, "$e%zu << end_of_data\n", k);
+        any = true;
+        fprintf(out, "%.9g %.9g %.9g %.9g\n", s->x[i], s->y[i], low, high);
+    }
+    if (any)
+        fputs("end_of_data\n", out);
+    return any;
+}
+
 static void put_axes(FILE *out, const struct sim_plot *p)
 {
     fputs("set title ", out);
@@ -149,16 +169,23 @@ static void put_script(FILE *out, const struct sim_plot *p, size_t bars)
     put_axes(out, p);
     if (bars > 0 && p->x_ticks > 0)
         fprintf(out, "set xrange [-0.6:%.1f]\n", (double)p->x_ticks - 0.4);
-    for (size_t k = 0; k < p->n; k++)
+    bool *interval = sim_alloc(p->n, sizeof *interval);
+    for (size_t k = 0; k < p->n; k++) {
         put_data(out, p, k);
+        interval[k] = put_intervals(out, p, k);
+    }
     const char *separator = "plot ";
     for (size_t k = 0; k < p->n; k++) {
         if (points_of(p, &p->series[k]) == 0)
             continue;
         fputs(separator, out);
         put_series(out, p, k, bars);
+        if (interval[k])
+            fprintf(out, ", $e%zu using 1:2:3:4 with yerrorbars lw 1 pt 7 ps 0.5 lc rgb '%s'", k,
+                    colour[k % COLOURS]);
         separator = ", ";
     }
+    free(interval);
     if (p->diagonal)
         fputs(", x with lines lw 1 dt 2 lc rgb '#666666'", out);
     fputs("\n", out);

@@ -80,7 +80,7 @@ struct scale_note {
     const char *source; /* "from it", "assumed", "given" */
     char text[80];
 };
-#define SCALE_NOTES_MAX 12
+#define SCALE_NOTES_MAX KV_NOTES_MAX
 
 struct scale_options {
     struct kv_options load; /* procs: the simulated machine's */

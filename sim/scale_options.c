@@ -10,6 +10,9 @@
 #include <math.h>
 #include <string.h>
 
+#define MACHINE_DEPTH 8   /* kv's --depth when a machine was measured */
+#define FRAME_BYTES   160 /* to scan of each frame: kv --depth 60 beside --depth 8, measured */
+
 enum {
     KEY_VCPUS = 0x300,
     KEY_SOCKETS,
@@ -53,7 +56,8 @@ static const struct argp_option options[] = {
      "Marking is faster or slower by up to this many per cent in each cycle (0)", 5},
     {"mark-rate", KEY_MARK_RATE, "BYTES", 0,
      "Scan work that a CPU does in a second for this collector (as the machine was measured)", 5},
-    {"stack-bytes", KEY_STACK_BYTES, "N", 0, "Scan work of a task's stack (as the machine's)", 5},
+    {"stack-bytes", KEY_STACK_BYTES, "N", 0,
+     "Scan work of a task's stack (as the machine's, and --depth)", 5},
     {"machine", KEY_MACHINE, "FILE", 0, "What things cost, as --calibrate wrote it", 5},
     {NULL, 0, NULL, 0, "A program from a recorded trace; options that are given win over it:", 6},
     {"trace", KEY_TRACE, "FILE", 0,
@@ -166,6 +170,15 @@ static void take_trace(struct argp_state *state, struct scale_options *o)
                    o->trace);
 }
 
+/* What the trace said, for the files. */
+static void add_notes(struct scale_options *o)
+{
+    struct kv_options *load = &o->load;
+    load->recorded = o->recorded;
+    for (int i = 0; i < o->notes; i++)
+        load->note[load->notes++] = (struct kv_note){o->note[i].source, o->note[i].text};
+}
+
 static void describe(struct scale_options *o)
 {
     char bytes[32], live[32];
@@ -175,12 +188,37 @@ static void describe(struct scale_options *o)
     o->load.about = o->about;
 }
 
-static void finish(struct argp_state *state, struct scale_options *o)
+/* What of kv's load a simulation, or a calibration, does not have. */
+static void finish_load(struct argp_state *state, struct scale_options *o)
 {
-    if (!isnan(o->mark_rate))
-        scale_set_mark_rate(o, o->mark_rate / 1e9);
+    if (o->load.stack_noise > 0)
+        argp_error(state,
+                   "--stack-noise: expected with kv, not here: simulated stacks have one size "
+                   "(--stack-bytes; hedge-sim pacer --model stacks has noise on them)");
+    if (o->calibrate && o->load.garbage_bytes > 0)
+        argp_error(state, "--garbage-bytes: expected without --calibrate, which measures requests "
+                          "without them");
+    if (o->calibrate && o->load.depth != MACHINE_DEPTH)
+        argp_error(state, "--depth: expected %d with --calibrate: a machine's stacks are those",
+                   MACHINE_DEPTH);
+}
+
+/* A machine's stacks are kv's at its usual depth. A trace says more of them than --depth. */
+static void set_stacks(struct scale_options *o)
+{
+    double bytes = o->machine.stack_bytes + FRAME_BYTES * (o->load.depth - MACHINE_DEPTH);
     if (!isnan(o->stack_bytes))
         scale_set_stack(o, o->stack_bytes);
+    else if (o->load.depth != MACHINE_DEPTH && o->trace == NULL)
+        scale_set_stack(o, fmax(1, bytes));
+}
+
+static void finish(struct argp_state *state, struct scale_options *o)
+{
+    finish_load(state, o);
+    if (!isnan(o->mark_rate))
+        scale_set_mark_rate(o, o->mark_rate / 1e9);
+    set_stacks(o);
     take_trace(state, o);
     describe(o);
     if (o->calibrate && o->load.report != NULL)
@@ -197,8 +235,10 @@ static void finish(struct argp_state *state, struct scale_options *o)
     add_number(&o->load, "noise", o->noise);
     add_number(&o->load, "sockets", o->sockets);
     add_number(&o->load, "mark_rate", o->machine.mark_rate);
-    if (o->trace != NULL)
+    if (o->trace != NULL) {
         add_text(&o->load, "trace", o->trace);
+        add_notes(o);
+    }
 }
 
 static error_t parse_program(int key, char *arg, struct argp_state *state, struct scale_options *o)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t sim_size_parse(const char *text)
+int64_t sim_size_within(const char *text, int64_t least, int64_t most)
 {
     static const struct {
         const char *name;
@@ -23,9 +23,14 @@ int64_t sim_size_parse(const char *text)
         if (strcmp(end, units[i].name) != 0)
             continue;
         v = floor(ldexp(v, units[i].shift));
-        return v >= (double)SIM_SIZE_LEAST && v <= (double)SIM_SIZE_MOST ? (int64_t)v : -1;
+        return v >= (double)least && v <= (double)most ? (int64_t)v : -1;
     }
     return -1;
+}
+
+int64_t sim_size_parse(const char *text)
+{
+    return sim_size_within(text, SIM_SIZE_LEAST, SIM_SIZE_MOST);
 }
 
 int64_t sim_size_option(struct argp_state *state, const char *option, const char *text)

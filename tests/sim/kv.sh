@@ -33,6 +33,20 @@ awk -F, 'NR > 1 { n[$3 "," $1] = $4 }
               if (d < -20 || d > 20 || n[r ",off"] < 800) exit 1 } }' a.csv ||
     fault "operations of paired runs: $(cut -d, -f1,3,4 a.csv | tr '\n' ' ')"
 
+# More garbage than its nodes, and stacks that are not alike in each collection.
+# shellcheck disable=SC2086
+expect 0 kv $small --policy max:5 --gogc 50 --garbage-bytes 40000 --depth 60 --stack-noise 100 \
+    --duration 2 --json n.json --csv n.csv --cycles n.cycles
+has out '12 garbage nodes and 40,000 bytes,$'
+has out '^  *43.8 KB of garbage per operation'
+has out 'tasks park 0 to 120 frames deep'
+has n.json '"garbage_bytes": 40000'
+has n.json '"stack_noise": 1.0'
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "bytes_per_op") at = i }
+    NR == 2 { exit !($at > 43000 && $at < 50000) }' n.csv || fault "bytes of an operation: $(cat n.csv)"
+awk -F, 'NR > 1 { n++; if (n == 1 || $14 < least) least = $14; if ($14 > most) most = $14 }
+    END { exit !(n >= 5 && most > 1.5 * least) }' n.cycles || fault "stacks are alike: $(cut -d, -f3,14 n.cycles)"
+
 # A check that fails, usage that is wrong, a floor that does not fit.
 # shellcheck disable=SC2086
 expect 1 kv $small --policy off --fail-if 'p99 > 1ns'

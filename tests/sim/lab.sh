@@ -42,6 +42,8 @@ expect 2 replay --policy best cut.log
 has err 'policy: "best": expected mean:N'
 expect 2 replay --assume 5 cut.log
 has err 'assume: expected scan=BYTES'
+expect 2 replay --assume scan=2M "$data/gctrace-only.log"
+has err 'assume: expected scan=BYTES, from 1 to 1e15, as scan=200MiB, not "scan=2M"'
 "$sim" replay - <"$data/hedge.log" >out 2>err || fault "replay of standard input: $(cat err)"
 
 # ---- pages ----
@@ -72,6 +74,8 @@ if have gnuplot; then
     expect 0 pacer --model uniform --policy max:5 --sweep gogc=50,100 --seeds 6 --cycles 40 \
         --report swept.html
     has swept.html 'Over gogc'
+    has swept.html 'its 95 % interval over seeds'
+    page swept.html 6
     # scale: no plot of what a simulation does not have, nothing that says so either
     expect 0 scale --vcpus 4 --conns 500 --rate 100000 --live-heap 30M --duration 0.5 --warmup 0 \
         --policy mean:2,max:5,off --repetitions 1 --report scale.html
@@ -81,6 +85,20 @@ if have gnuplot; then
     for text in 'nothing to draw' 'Blame' 'resident' 'hedge-sim kv'; do
         ! grep -q "$text" scale.html || fault "scale.html has \"$text\""
     done
+    # A recorded program's quantities, on the page of one run and on that of a sweep.
+    recorded="--trace $data/go1.19.log --service 300 --profile go1.23 --policy max:5 --conns 500
+        --vcpus 60 --duration 0.2 --warmup 0"
+    # shellcheck disable=SC2086
+    expect 0 scale $recorded --rate 5000 --report recorded.html
+    has recorded.html 'The recorded program'
+    has recorded.html '<td>from it</td><td>[0-9.]* MB of live heap</td>'
+    # shellcheck disable=SC2086
+    expect 0 scale $recorded --sweep rate=5000,9000 --report recorded.html --json recorded.json
+    has recorded.html '<td>from it</td><td>[0-9.]* MB of live heap</td><td>everywhere</td>'
+    has recorded.html '<td>recorded at 9,000 requests/s</td><td>rate 9000</td>'
+    has recorded.json '"recorded": {'
+    expect 0 merge recorded.json --report recorded.html
+    has recorded.html '<td>[0-9.]* MB of live heap</td><td>everywhere</td>'
     expect 2 scale --calibrate here.json --report scale.html
     has err 'without --calibrate'
     # Six live runs of 5 s would be too long: Ctrl-C after the first, and the page has that.
@@ -120,6 +138,7 @@ expect 0 scale --trace "$data/go1.19.log" --service 300 --profile go1.23 --polic
     --rate 5000 --vcpus 60 --duration 0.5 --warmup 0 --gogc 50,400 --want 'p99<=20ms'
 has out 'given *--gogc'
 has out 'p99<=20ms holds'
+has out 'single runs; 95 % intervals need 6'
 
 # ---- a memory limit, simulated ----
 expect 0 scale --vcpus 4 --conns 500 --rate 50000 --live-heap 30M --duration 0.5 --warmup 0 \
@@ -165,6 +184,9 @@ few="--model uniform --policy mean:2,max:5 --seeds 6 --cycles 60"
 expect 0 pacer $few --sweep gogc=50:150:50 --json p.json --csv p.csv --want 'late_cycles_share<0.3'
 has out '6 runs of 3 results'
 has out '^150  *max:5 '
+has out '^  *[0-9.]*\.\.[0-9.]* '
+has out '95 % interval over seeds'
+has p.json '"ci95": {'
 has out 'holds at 3 of 6'
 has out 'heap_over_live [0-9.]*) at gogc 50, policy max:5'
 [ "$(wc -l <p.csv)" = 7 ] || fault "p.csv: $(wc -l <p.csv) lines, expected 7"

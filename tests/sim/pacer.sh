@@ -90,6 +90,25 @@ refused 'expected --trace FILE with replay' --model replay
 refused '--trace: expected with --model replay' --trace "$data/hedge.log"
 refused '--pid: expected with --model replay' --pid 812 --model low
 refused 'none.log: cannot be opened' --model replay --trace none.log
+head -c 3000 "$data/hedge.log" >cut.log
+refused '--trace: cut.log: line 19, column 37: expected' --model replay --trace cut.log
+# shellcheck disable=SC2086
+expect 0 --model replay --trace cut.log --lenient $few --json t.json
+tr '\n' ' ' <out >line
+has line '1 broken line of the file was passed over'
+has t.json '"trace_broken": 1'
+# shellcheck disable=SC2086
+expect 0 --model replay --trace "$data/gctrace-only.log" --assume scan=2MiB $few --json t.json
+tr '\n' ' ' <out >line
+has line 'For 18 of them the scan work is assumed (2 MiB)'
+has t.json '"assume_scan_bytes": 2097152.0'
+# shellcheck disable=SC2086
+expect 0 --model replay --trace "$data/gctrace-only.log" --sweep assume=scan=2MiB,scan=8MiB $few
+has out '^scan=8MiB  *max:5 '
+refused '--assume: expected scan=BYTES, from 1 to 1e15, as scan=200MiB, not "scan=0"' --assume scan=0
+refused '--assume: expected scan=BYTES' --model replay --trace cut.log --assume 5MiB
+refused '--lenient: expected with --model replay' --lenient
+refused '--assume: expected with --model replay' --assume scan=5MiB
 refused 'GODEBUG=gctrace=1,gcpacertrace=1' --model replay --trace "$data/gctrace-only.log"
 refused '--pid NAME: expected one of: api' --model replay --trace "$data/journald.log"
 # shellcheck disable=SC2086

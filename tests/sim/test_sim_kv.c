@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -486,6 +487,54 @@ Test(sim_kv, a_file_appears_whole_or_not_at_all, .init = setup_folder)
     cr_assert_eq(rmdir(folder), 0, "no temporary file is left");
 }
 
+/* Writes the number of bytes that data says; 13 is bad luck. */
+static int write_bytes(FILE *out, const void *data)
+{
+    int n = *(const int *)data;
+    for (int i = 0; i < n; i++)
+        fputc('\n', out);
+    return n == 13 ? -1 : 0;
+}
+
+static int put_and_hear(const char *path, int n, char *said, size_t room)
+{
+    FILE *to = tmpfile();
+    cr_assert_not_null(to);
+    int kept = dup(STDERR_FILENO);
+    fflush(stderr);
+    dup2(fileno(to), STDERR_FILENO);
+    int failed = sim_outfile_put("hedge-sim x", "csv", path, write_bytes, &n);
+    fflush(stderr);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    rewind(to);
+    said[fread(said, 1, room - 1, to)] = 0;
+    fclose(to);
+    return failed;
+}
+
+Test(sim_kv, files_that_options_ask_for, .init = setup_folder)
+{
+    const char *path = in_folder("file"), *missing = in_folder("none/file");
+    char said[600], expected[600];
+    int columns;
+    cr_assert_eq(put_and_hear(NULL, 5, said, sizeof said), 0, "not asked for");
+    cr_assert_str_eq(said, "");
+    cr_assert_eq(put_and_hear(path, 5, said, sizeof said), 0);
+    cr_assert_str_eq(said, "");
+    cr_assert_eq(put_and_hear(path, 13, said, sizeof said), 1, "its writer gave up");
+    snprintf(expected, sizeof expected, "hedge-sim x: --csv: cannot write \"%s\": %s\n", path,
+             strerror(EIO));
+    cr_assert_str_eq(said, expected);
+    cr_assert_eq(lines_of(path, &columns), 5, "the old one is as it was");
+    cr_assert_eq(put_and_hear(missing, 5, said, sizeof said), 1);
+    cr_assert_not_null(strstr(said, "none/file\": No such file"), "%s", said);
+    cr_assert_eq(put_and_hear("/dev/full", 5, said, sizeof said), 1);
+    cr_assert_not_null(strstr(said, "No space left"), "%s", said);
+    unlink(path);
+    cr_assert_eq(rmdir(folder), 0, "no temporary file is left");
+}
+
 /* ---- the load ---- */
 
 /* The arrivals of all connections together come at the asked rate, and each connection's are
@@ -546,6 +595,69 @@ Test(sim_kv, every_figure_has_its_own_names)
     cr_assert_eq(kv_metric_find("p98"), KV_METRICS);
     for (int p = 0; p < KV_PARTS; p++)
         cr_assert(kv_part_key[p] != NULL && kv_part_text[p] != NULL, "part %d", p);
+}
+
+/* ---- stack noise ---- */
+
+Test(sim_kv, stacks_without_noise_have_one_depth)
+{
+    struct kv_options o = {.depth = 8};
+    for (int64_t ns = -KV_STACK_NOISE_NS; ns < 20 * KV_STACK_NOISE_NS; ns += KV_STACK_NOISE_NS / 3)
+        cr_assert_eq(kv_stack_frames(&o, 42, ns), 8);
+    cr_assert(kv_stack_frames_least(&o) == 8 && kv_stack_frames_most(&o) == 8);
+}
+
+/* One number of frames for all of a period, another for the next; uniform; and seeds differ. */
+Test(sim_kv, stack_noise_is_uniform_by_period)
+{
+    struct kv_options o = {.depth = 10, .stack_noise = 0.5};
+    int count[16] = {0}, same_as_next = 0, same_as_other = 0;
+    const int periods = 20000;
+    cr_assert(kv_stack_frames_least(&o) == 5 && kv_stack_frames_most(&o) == 15);
+    for (int64_t p = 0; p < periods; p++) {
+        int64_t begin = p * KV_STACK_NOISE_NS;
+        int frames = kv_stack_frames(&o, 42, begin);
+        cr_assert_eq(kv_stack_frames(&o, 42, begin + KV_STACK_NOISE_NS - 1), frames);
+        cr_assert(frames >= 5 && frames <= 15, "%d", frames);
+        count[frames]++;
+        same_as_next += kv_stack_frames(&o, 42, begin + KV_STACK_NOISE_NS) == frames;
+        same_as_other += kv_stack_frames(&o, 43, begin) == frames;
+    }
+    /* Eleven numbers, of which the first and the last have half a share: 0.095 are alike by chance.
+     * Five standard deviations are 210 of 2000 and less elsewhere. */
+    for (int f = 5; f <= 15; f++) {
+        int expected = f == 5 || f == 15 ? periods / 20 : periods / 10;
+        cr_expect(abs(count[f] - expected) < 215, "%d frames: %d of %d", f, count[f], periods);
+    }
+    cr_expect(abs(same_as_next - 1900) < 215, "%d", same_as_next);
+    cr_expect(abs(same_as_other - 1900) < 215, "%d", same_as_other);
+    cr_expect_eq(kv_stack_frames(&o, 42, -1), kv_stack_frames(&o, 42, 0), "before the load starts");
+}
+
+/* All of it: from no frame to twice the depth, as the stacks of pacer's model are from nothing to
+ * twice their mean. */
+Test(sim_kv, stack_noise_of_all)
+{
+    struct kv_options o = {.depth = 8, .stack_noise = 1};
+    int least = 100, most = 0;
+    double sum = 0;
+    for (int p = 0; p < 5000; p++) {
+        int frames = kv_stack_frames(&o, 7, p * KV_STACK_NOISE_NS);
+        least = frames < least ? frames : least;
+        most = frames > most ? frames : most;
+        sum += frames;
+    }
+    cr_expect(least == 0 && most == 16, "%d to %d", least, most);
+    cr_expect_float_eq(sum / 5000, 8, 0.35, "five standard deviations; %g", sum / 5000);
+}
+
+Test(sim_kv, garbage_of_an_operation)
+{
+    struct kv_options o = {.value_bytes = 1000, .read_percent = 100, .garbage_nodes = 10};
+    double before = kv_garbage_per_op(&o);
+    cr_assert_float_eq(before, 80 + 32 + 480 + 48 + 3 * 1000 + 40, 1e-9);
+    o.garbage_bytes = 5000;
+    cr_assert_float_eq(kv_garbage_per_op(&o) - before, 5000, 1e-9);
 }
 
 Test(sim_kv, wrapped_text)

@@ -63,6 +63,11 @@ Test(sim_limit, sizes)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         cr_expect_eq(sim_size_parse(rows[i].text), rows[i].bytes, "\"%s\"", rows[i].text);
+    cr_expect_eq(sim_size_within("1", 1, 10), 1);
+    cr_expect_eq(sim_size_within("0.5", 1, 10), -1);
+    cr_expect_eq(sim_size_within("10B", 1, 10), 10);
+    cr_expect_eq(sim_size_within("11", 1, 10), -1);
+    cr_expect_eq(sim_size_within("2KiB", 1, 1 << 20), 2048);
     char text[32];
     cr_expect_str_eq(sim_size_text(1.5 * 1073741824, text), "1.5 GiB");
 }

@@ -33,6 +33,7 @@ static void parse_and_print(void *arg)
     fprintf(stderr, "gogc=%d procs=%d duration=%g warmup=%g repetitions=%d seed=%llu checks=%d\n",
             o.gogc, o.procs, o.duration_s, o.warmup_s, o.repetitions, (unsigned long long)o.seed,
             o.checks);
+    fprintf(stderr, "garbage=%d noise=%g\n", o.garbage_bytes, o.stack_noise);
     fprintf(stderr, "limit=%lld points=%zu\n", (long long)o.limit,
             sim_sweep_asked(&o.sweep) ? sim_sweep_points(&o.sweep) : 0);
     fprintf(stderr, "policies=");
@@ -69,6 +70,7 @@ Test(sim_options, defaults, .init = clear_environment)
     cr_assert_not_null(
         strstr(text, "gogc=100 procs=-1 duration=30 warmup=5 repetitions=6 seed=42 checks=0"), "%s",
         text);
+    cr_assert_not_null(strstr(text, "garbage=0 noise=0\n"), "%s", text);
     cr_assert_not_null(strstr(text, "policies=mean:2;pi;max:5;off!"), "%s", text);
 }
 
@@ -82,6 +84,10 @@ Test(sim_options, all_of_them, .init = clear_environment)
         strstr(text, "conns=512 rate=60000.5 read=0 keys=1 value=8 nodes=0 depth=0 burst=12.5"),
         "%s", text);
     cr_assert_not_null(strstr(text, "gogc=300 procs=3 duration=0.5 warmup=0"), "%s", text);
+    text = parsed((struct line){{"--garbage-bytes=67108864", "--stack-noise", "12.5"}});
+    cr_assert_not_null(strstr(text, "garbage=67108864 noise=0.125\n"), "%s", text);
+    text = parsed((struct line){{"--stack-noise=1", "--sweep=depth=100,200"}});
+    cr_assert_not_null(strstr(text, "noise=0.01\n"), "each point looks for itself: %s", text);
     text = parsed((struct line){{"--policy=max,off,mean:9", "--seed=18446744073709551615",
                                  "--fail-if=p99>max:5.p99", "--fail-if", "p50 > 1ms"}});
     cr_assert_not_null(strstr(text, "policies=max:5;off!mean:9;"), "%s", text);
@@ -137,6 +143,14 @@ Test(sim_options, wrong_values, .init = clear_environment)
         {{"--rate=1e999"}, "--rate", "a number"},
         {{"--read-percent=101"}, "--read-percent", "from 0 to 100"},
         {{"--value-bytes=7"}, "--value-bytes", "from 8"},
+        {{"--garbage-bytes=-1"}, "--garbage-bytes", "from 0 to 67108864"},
+        {{"--garbage-bytes=67108865"}, "--garbage-bytes", "from 0 to 67108864"},
+        {{"--garbage-bytes=1KiB"}, "--garbage-bytes", "a whole number"},
+        {{"--stack-noise=-1"}, "--stack-noise", "from 0 to 100"},
+        {{"--stack-noise=101"}, "--stack-noise", "from 0 to 100"},
+        {{"--stack-noise=half"}, "--stack-noise", "a number"},
+        {{"--stack-noise=50", "--depth=0"}, "--stack-noise", "less than half a frame"},
+        {{"--stack-noise=5"}, "--stack-noise", "5 % of --depth 8"},
         {{"--gogc=-1"}, "--gogc", "from 0"},
         {{"--procs=0"}, "--procs", "from 1"},
         {{"--duration=0"}, "--duration", "from 0.1"},
@@ -156,6 +170,9 @@ Test(sim_options, wrong_values, .init = clear_environment)
         {{"--policy=pi", "--fail-if=p99>off.p99"}, "--fail-if", "off"},
         {{"--limit=1.5XB"}, "--limit", "bytes from 1"},
         {{"--limit=-1"}, "--limit", "bytes from 1"},
+        {{"--limit=0"}, "--limit", "bytes from 1"},
+        {{"--limit=1e9"}, "--limit", "bytes from 1"},
+        {{"--limit=1048577TiB"}, "--limit", "bytes from 1"},
         {{"--gogc=50,,100"}, "--gogc", "values with commas between"},
         {{"--gogc=50,100", "--sweep=gogc=1,2"}, "--sweep", "each option once"},
         {{"--sweep=rate=5:1:1"}, "--sweep", "a step that leads from 5 to 1"},

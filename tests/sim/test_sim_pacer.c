@@ -166,8 +166,9 @@ Test(sim_pacer, a_series_is_a_source)
 static void read_data(struct pacer_trace *t, const char *file, const char *pid)
 {
     char path[400], why[400] = "";
+    struct sim_trace_how how = {.pid = pid, .assume_scan = NAN};
     snprintf(path, sizeof path, "%s/%s", HEDGE_TEST_DATA, file);
-    cr_assert_eq(pacer_trace_read(t, path, pid, why, sizeof why), 0, "%s", why);
+    cr_assert_eq(pacer_trace_read(t, path, &how, why, sizeof why), 0, "%s", why);
 }
 
 Test(sim_pacer, a_trace_is_a_source_that_goes_round)
@@ -227,15 +228,39 @@ Test(sim_pacer, a_trace_scans_what_was_scanned)
 Test(sim_pacer, a_trace_without_scan_work_is_refused)
 {
     struct pacer_trace t;
+    struct sim_trace_how how = {.assume_scan = NAN};
     char why[400] = "";
-    cr_expect_eq(pacer_trace_read(&t, HEDGE_TEST_DATA "/gctrace-only.log", NULL, why, sizeof why),
+    cr_expect_eq(pacer_trace_read(&t, HEDGE_TEST_DATA "/gctrace-only.log", &how, why, sizeof why),
                  -1);
     cr_expect_not_null(strstr(why, "gcpacertrace=1"), "%s", why);
-    cr_expect_eq(pacer_trace_read(&t, HEDGE_TEST_DATA "/journald.log", NULL, why, sizeof why), -1);
+    cr_expect_not_null(strstr(why, "--assume scan=BYTES"), "%s", why);
+    cr_expect_eq(pacer_trace_read(&t, HEDGE_TEST_DATA "/journald.log", &how, why, sizeof why), -1);
     cr_expect_not_null(strstr(why, "--pid NAME: expected one of: api[4711]"), "%s", why);
     read_data(&t, "journald.log", "812");
     cr_expect_str_eq(t.process, "cache[812]");
     pacer_trace_free(&t);
+}
+
+/* Each load has the scan work that was assumed, where the log has none, and there alone. */
+Test(sim_pacer, scan_work_can_be_assumed)
+{
+    struct sim_trace_how how = {.assume_scan = 2 * 1048576.0};
+    struct pacer_trace t, plain;
+    char why[400] = "";
+    cr_assert_eq(pacer_trace_read(&t, HEDGE_TEST_DATA "/gctrace-only.log", &how, why, sizeof why),
+                 0, "%s", why);
+    cr_assert_eq(t.cycles, 18);
+    cr_assert_eq(t.assumed, t.cycles);
+    for (size_t i = 0; i < t.cycles; i++)
+        cr_expect_float_eq(t.load[i].scan * t.load[i].live, how.assume_scan, 1e-3);
+    pacer_trace_free(&t);
+    cr_assert_eq(pacer_trace_read(&t, HEDGE_TEST_DATA "/hedge.log", &how, why, sizeof why), 0);
+    read_data(&plain, "hedge.log", NULL);
+    cr_assert_eq(t.assumed, 0);
+    cr_assert_eq(t.cycles, plain.cycles);
+    cr_assert_arr_eq(t.load, plain.load, t.cycles * sizeof *t.load);
+    pacer_trace_free(&t);
+    pacer_trace_free(&plain);
 }
 
 /* ---- what is published of averages and maxima ---- */

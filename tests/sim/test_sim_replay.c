@@ -18,7 +18,7 @@ static void load(const char *name, double assume)
     memset(&replay, 0, sizeof replay);
     snprintf(path, sizeof path, "%s/%s", HEDGE_TEST_DATA, name);
     replay.opt =
-        (struct replay_options){.file = &file, .files = 1, .assume_scan = assume, .gogc = -1};
+        (struct replay_options){.file = &file, .files = 1, .how.assume_scan = assume, .gogc = -1};
     static const char *const policy[] = {"mean:2", "pi", "max:2", "max:5"};
     for (int i = 0; i < 4; i++) {
         struct replay_policy *p = &replay.opt.policy[replay.opt.policies++];
@@ -156,8 +156,7 @@ Test(sim_replay, json_and_csv)
     load("journald.log", NAN);
     replay.opt.json = json;
     replay.opt.csv = csv;
-    cr_assert_eq(replay_write_json(&replay), 0);
-    cr_assert_eq(replay_write_csv(&replay), 0);
+    cr_assert_eq(replay_write_files(&replay), 0);
     json_t *d = json_load_file(json, 0, NULL);
     cr_assert_str_eq(json_string_value(json_object_get(d, "program")), "hedge-sim replay");
     cr_assert_eq(json_array_size(json_object_get(d, "processes")), 3);

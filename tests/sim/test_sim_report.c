@@ -242,6 +242,49 @@ Test(sim_report, plots, .init = setup, .fini = teardown)
     free(text);
 }
 
+/* The page of one plot of three points, with or without intervals at them. */
+static char *page_with_ends(const struct sim_ends *ends)
+{
+    static const double x[] = {1, 2, 3}, y[] = {5, 7, 6};
+    struct sim_report *r = sim_report_begin("intervals", "");
+    struct sim_series s = {"a", x, y, 3, SIM_PLOT_BOTH};
+    struct sim_plot p = {.title = "intervals",
+                         .x_label = "",
+                         .y_label = "",
+                         .series = &s,
+                         .n = 1,
+                         .ends = ends,
+                         .from_zero = true};
+    size_t length;
+    sim_report_plot(r, &p);
+    cr_assert_eq(sim_report_end(r, path, why, sizeof why), 0, "%s", why);
+    char *text = page(&length);
+    check_page(text);
+    return text;
+}
+
+/* Each interval is drawn, and one that is not known is not. */
+Test(sim_report, intervals, .init = setup, .fini = teardown)
+{
+    static const double low[] = {4, NAN, 5}, high[] = {6, NAN, 7}, none[] = {NAN, NAN, NAN};
+    if (!can_draw())
+        return;
+    char *two = page_with_ends(&(struct sim_ends){low, high});
+    char *no_ends = page_with_ends(NULL);
+    char *unknown = page_with_ends(&(struct sim_ends){none, none});
+    cr_assert_str_eq(no_ends, unknown);
+    cr_assert_gt(strlen(two), strlen(no_ends));
+    /* A bar and the short lines at its ends are one path with three moves. */
+    size_t moves[2] = {0, 0};
+    for (int i = 0; i < 2; i++)
+        for (const char *at = i == 0 ? two : no_ends; (at = strstr(at, "M")) != NULL; at++)
+            moves[i] += at[1] >= '0' && at[1] <= '9';
+    cr_assert_eq(moves[0] - moves[1], 6, "%zu and %zu", moves[0], moves[1]);
+    free(two);
+    free(no_ends);
+    free(unknown);
+}
+
 /* A recorded trace's page: all of its sections, and of a size that a mail can carry. */
 Test(sim_report, replay, .init = setup, .fini = teardown)
 {
@@ -252,7 +295,7 @@ Test(sim_report, replay, .init = setup, .fini = teardown)
     char log[400];
     snprintf(log, sizeof log, "%s/journald.log", HEDGE_TEST_DATA);
     replay.opt = (struct replay_options){
-        .files = 1, .assume_scan = NAN, .gogc = -1, .report = path, .policies = 1};
+        .files = 1, .how.assume_scan = NAN, .gogc = -1, .report = path, .policies = 1};
     hg__policy_parse("max:5", &replay.opt.policy[0].spec, why, sizeof why);
     snprintf(replay.opt.policy[0].name, sizeof replay.opt.policy[0].name, "max:5");
     cr_assert_eq(sim_trace_read_path(&replay.trace, log, false, why, sizeof why), 0);

@@ -346,6 +346,24 @@ Test(sim_scale, machine_file)
     unlink(path);
 }
 
+/* kv's load options mean the same here: garbage bytes are a request's, and deeper stacks have more
+ * to scan, unless it is said how much. */
+Test(sim_scale, loads_are_those_of_kv)
+{
+    struct scale_options plain = options_of("--vcpus 2"),
+                         bytes = options_of("--vcpus 2 --garbage-bytes 10000"),
+                         deep = options_of("--vcpus 2 --depth 58"),
+                         flat = options_of("--vcpus 2 --depth 0"),
+                         said = options_of("--vcpus 2 --depth 58 --stack-bytes 3000");
+    double more = scale_request_bytes(&bytes) - scale_request_bytes(&plain);
+    cr_expect_float_eq(more, 10000 * plain.machine.alloc_factor, 1e-6);
+    cr_expect_gt(scale_service_ns(&bytes), scale_service_ns(&plain));
+    cr_expect_float_eq(deep.machine.stack_bytes - plain.machine.stack_bytes, 50 * 160, 1e-9);
+    cr_expect_gt(deep.machine.stack_ns, plain.machine.stack_ns);
+    cr_expect_lt(flat.machine.stack_bytes, plain.machine.stack_bytes);
+    cr_expect_eq(said.machine.stack_bytes, 3000);
+}
+
 static void parse_only(void *line)
 {
     argp_err_exit_status = SIM_USAGE;
@@ -355,6 +373,9 @@ static void parse_only(void *line)
 Test(sim_scale, wrong_options)
 {
     static const char *const wrong[][2] = {
+        {"--stack-noise 50", "--stack-noise: expected with kv, not here"},
+        {"--calibrate a.json --garbage-bytes 5", "--garbage-bytes: expected without --calibrate"},
+        {"--calibrate a.json --depth 9", "--depth: expected 8 with --calibrate"},
         {"--profile java", "hedge, go1.19 or go1.23"},
         {"--vcpus 0", "from 1 to 1024"},
         {"--policy best", "mean"},

@@ -1,5 +1,6 @@
 /* test_sim_sweep.c: axes and points of a sweep, words for a shell, and results that are joined. */
 #include "sim/joined.h"
+#include "sim/report.h"
 #include "sim/sweep.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -237,6 +238,250 @@ Test(sim_joined, csv_has_all, .init = setup, .fini = teardown)
     cr_assert_not_null(fgets(row, sizeof row, in));
     cr_assert_str_eq(row, "50,max:5,1,100000,8000000,7,104857600,0.25,0.2,0.3\n");
     fclose(in);
+    sim_joined_free(&j);
+}
+
+/* ---- intervals ---- */
+
+/* kv's form: n repetitions, the first at gogc 50, with a p99 of 1 to n ms, and their number of a
+ * figure that one repetition alone has. */
+static void write_repetitions(int i, int gogc, int n)
+{
+    char text[3000];
+    size_t at = (size_t)snprintf(text, sizeof text,
+                                 "{\"program\": \"hedge-sim kv\", \"params\": {\"gogc\": %d}, "
+                                 "\"runs\": [",
+                                 gogc);
+    for (int k = 1; k <= n; k++)
+        at += (size_t)snprintf(text + at, sizeof text - at,
+                               "%s{\"policy\": \"max:5\", \"repetition\": %d, \"latency_ns\": "
+                               "{\"p50\": %s, \"p99\": %d}}",
+                               k > 1 ? "," : "", k, k == 1 ? "500000" : "null", k * 1000000);
+    snprintf(text + at, sizeof text - at, "]}");
+    write_file(i, text);
+}
+
+static char *printed(const struct sim_joined *j)
+{
+    char *text;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    sim_joined_print(out, j);
+    fclose(out);
+    for (const char *line = text; *line != 0; line += strcspn(line, "\n") + 1)
+        cr_assert(strcspn(line, "\n") <= 80, "wider than 80 columns:\n%s", text);
+    return text;
+}
+
+/* Six give the widest interval there is; of nine it is the second from each end; five are too
+ * few. */
+Test(sim_joined, intervals_of_medians, .init = setup, .fini = teardown)
+{
+    struct sim_joined j;
+    write_repetitions(0, 50, 6);
+    write_repetitions(1, 100, 5);
+    write_repetitions(2, 200, 9);
+    join(&j, 3);
+    size_t p50 = sim_joined_figure(&j, "p50"), p99 = sim_joined_figure(&j, "p99");
+    cr_assert_eq(j.groups, 3);
+    cr_assert_float_eq(j.group[0].figure[p99], 3.5e6, 1);
+    cr_assert_float_eq(j.group[0].low[p99], 1e6, 1);
+    cr_assert_float_eq(j.group[0].high[p99], 6e6, 1);
+    cr_assert(isnan(j.group[1].low[p99]) && isnan(j.group[1].high[p99]), "five are too few");
+    cr_assert_float_eq(j.group[2].low[p99], 2e6, 1);
+    cr_assert_float_eq(j.group[2].high[p99], 8e6, 1);
+    cr_assert(isnan(j.group[0].low[p50]), "one of six has it");
+    cr_assert(isnan(j.group[0].low[sim_joined_figure(&j, "repetition")]));
+    char *text = printed(&j);
+    static const char *const part[] = {"1.000..6.000\n", "2.000..8.000\n", "too few\n",
+                                       "(medians of up to 9 runs, below them their 95 %"};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        cr_assert_not_null(strstr(text, part[i]), "%s in\n%s", part[i], text);
+    free(text);
+    sim_joined_free(&j);
+}
+
+/* Where no point has enough runs there are no lines for intervals, and a line says why. */
+Test(sim_joined, too_few_everywhere, .init = setup, .fini = teardown)
+{
+    struct sim_joined j;
+    write_repetitions(0, 50, 5);
+    write_repetitions(1, 100, 1);
+    join(&j, 2);
+    char *text = printed(&j);
+    cr_assert_not_null(strstr(text, "(medians of up to 5 runs; 95 % intervals need 6 or more)"));
+    cr_assert_null(strstr(text, "too few"), "%s", text);
+    cr_assert_null(strstr(text, ".."), "%s", text);
+    free(text);
+    sim_joined_free(&j);
+    write_repetitions(0, 50, 1);
+    join(&j, 2);
+    text = printed(&j);
+    cr_assert_not_null(strstr(text, "(single runs; 95 % intervals need 6 or more)"));
+    free(text);
+    sim_joined_free(&j);
+}
+
+/* A run over many seeds brings its intervals; two such runs at one point have none together. */
+Test(sim_joined, intervals_that_runs_bring, .init = setup, .fini = teardown)
+{
+    static const char form[] =
+        "{\"program\": \"hedge-sim pacer\", \"params\": {\"gogc\": %d, \"seed\": %d}, \"runs\": "
+        "[{\"policy\": \"max:5\", \"model\": \"uniform\", \"assist_share\": 0.0123, "
+        "\"overshoot_p99\": 1.5, \"ci95\": {\"assist_share\": [0.0121, 0.0125], "
+        "\"overshoot_p99\": [null, null]}}]}";
+    struct sim_joined j;
+    char text[600];
+    for (int i = 0; i < 3; i++) {
+        snprintf(text, sizeof text, form, i < 2 ? 50 : 100, i);
+        write_file(i, text);
+    }
+    join(&j, 3);
+    size_t share = sim_joined_figure(&j, "assist_share");
+    cr_assert_eq(j.groups, 2);
+    cr_assert(isnan(j.group[0].low[share]), "a median of two");
+    cr_assert_float_eq(j.group[1].low[share], 0.0121, 1e-9);
+    cr_assert_float_eq(j.group[1].high[share], 0.0125, 1e-9);
+    cr_assert(isnan(j.group[1].low[sim_joined_figure(&j, "overshoot_p99")]));
+    char *all = printed(&j);
+    cr_assert_not_null(strstr(all, "1.21..1.25"), "%s", all);
+    cr_assert_not_null(strstr(all, "too few"), "%s", all);
+    free(all);
+    sim_joined_free(&j);
+}
+
+/* However large, small or negative the ends are, the text fits its column and keeps their order. */
+Test(sim_joined, intervals_fit_a_column)
+{
+    static const double end[] = {-250,    -5.25, -0.001, 0,      0.0004, 0.5,      3.25,
+                                 1013.37, 87654, 123456, 999999, 4.2e6,  8.123e13, 9e14};
+    static const double unit[] = {1, 1e6, 1048576, 0.01};
+    size_t n = sizeof end / sizeof *end;
+    for (size_t u = 0; u < 4; u++) {
+        for (size_t a = 0; a < n; a++) {
+            for (size_t b = a; b < n; b++) {
+                double figure = 0, low = end[a] * unit[u], high = end[b] * unit[u];
+                struct sim_row g = {.figure = &figure, .low = &low, .high = &high};
+                char buffer[32];
+                const char *text = sim_joined_interval(&g, 0, (enum sim_unit)u, buffer);
+                cr_assert(strlen(text) <= 12, "%g to %g: %s", end[a], end[b], text);
+                cr_assert_not_null(strstr(text, ".."), "%s", text);
+                cr_assert_eq(strncmp(text, "-0.00", 5) != 0 || end[a] < -0.0001, true, "%s", text);
+            }
+        }
+    }
+}
+
+/* JSON has what the table has; the figures that are ends of intervals are not figures there. */
+Test(sim_joined, json_has_medians, .init = setup, .fini = teardown)
+{
+    struct sim_joined j;
+    double low, high, median;
+    int runs;
+    const char *gogc, *policy;
+    write_repetitions(0, 50, 6);
+    write_repetitions(1, 100, 5);
+    join(&j, 2);
+    cr_assert_eq(sim_joined_write_json(&j, path[2]), 0);
+    sim_joined_free(&j);
+    json_t *d = json_load_file(path[2], 0, NULL), *groups = json_object_get(d, "medians");
+    cr_assert_eq(json_array_size(groups), 2);
+    cr_assert_eq(json_unpack(json_array_get(groups, 0),
+                             "{s:{s:s, s:s}, s:i, s:{s:F}, s:{s:[F, F]}}", "at", "gogc", &gogc,
+                             "policy", &policy, "runs", &runs, "median", "p99", &median, "ci95",
+                             "p99", &low, &high),
+                 0);
+    cr_assert_str_eq(gogc, "50");
+    cr_assert_str_eq(policy, "max:5");
+    cr_assert_eq(runs, 6);
+    cr_assert(median == 3.5e6 && low == 1e6 && high == 6e6, "%g: %g, %g", median, low, high);
+    cr_assert_eq(json_object_size(json_object_get(json_array_get(groups, 1), "ci95")), 0);
+    json_decref(d);
+}
+
+/* ---- recorded programs ---- */
+
+/* scale's form: at one rate, with notes that rest on it and notes that do not. notes NULL: not
+ * recorded. */
+static void write_recorded(int i, int rate, const char *notes)
+{
+    char text[1000], recorded[700] = "";
+    if (notes != NULL)
+        snprintf(recorded, sizeof recorded,
+                 ", \"recorded\": {\"text\": \"api: 8 of 9\", \"notes\": [%s]}", notes);
+    snprintf(
+        text, sizeof text,
+        "{\"program\": \"hedge-sim scale\", \"params\": {\"rate\": %d}, \"runs\": [{\"policy\": "
+        "\"pi\", \"latency_ns\": {\"p99\": 5}}]%s}",
+        rate, recorded);
+    write_file(i, text);
+}
+
+#define NOTE(source, text) "{\"source\": \"" source "\", \"text\": \"" text "\"}"
+static const char live[] = NOTE("from it", "9 MB of <live> heap") "," NOTE("assumed", "4 KB each");
+static const char other[] = NOTE("from it", "9 MB of <live> heap") "," NOTE("assumed", "8 KB each");
+
+static char *page_of_notes(const struct sim_joined *j)
+{
+    static char page[20000];
+    char file[128];
+    struct sim_report *r = sim_report_begin("notes", "");
+    sim_joined_report_notes(r, j);
+    snprintf(file, sizeof file, "%s/page", folder);
+    cr_assert_eq(sim_report_end(r, file, why, sizeof why), 0, "%s", why);
+    FILE *in = fopen(file, "r");
+    page[fread(page, 1, sizeof page - 1, in)] = 0;
+    fclose(in);
+    unlink(file);
+    return page;
+}
+
+/* What all points share is told once, what rests on a swept option with the first point that has
+ * it; a joined file keeps what all share. */
+Test(sim_joined, notes_of_recorded_programs, .init = setup, .fini = teardown)
+{
+    struct sim_joined j;
+    write_recorded(0, 1000, live);
+    write_recorded(1, 2000, other);
+    write_recorded(2, 3000, other);
+    join(&j, 3);
+    json_t *recorded = sim_joined_recorded(&j), *notes = json_object_get(recorded, "notes");
+    cr_assert_eq(json_array_size(notes), 1);
+    cr_assert_str_eq(json_string_value(json_object_get(json_array_get(notes, 0), "text")),
+                     "9 MB of <live> heap");
+    cr_assert_str_eq(json_string_value(json_object_get(recorded, "text")), "api: 8 of 9");
+    json_decref(recorded);
+    const char *page = page_of_notes(&j);
+    static const char *const part[] = {
+        "api: 8 of 9", "<td>from it</td><td>9 MB of &lt;live&gt; heap</td><td>everywhere</td>",
+        "<td>4 KB each</td><td>rate 1000</td>", "<td>8 KB each</td><td>rate 2000 and 1 more</td>"};
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        cr_assert_not_null(strstr(page, part[i]), "%s in\n%s", part[i], page);
+    cr_assert_null(strstr(page, "rate 3000"), "each note once: %s", page);
+    cr_assert_eq(sim_joined_write_json(&j, path[0]), 0);
+    sim_joined_free(&j);
+    join(&j, 1);
+    recorded = sim_joined_recorded(&j);
+    cr_assert_eq(json_array_size(json_object_get(recorded, "notes")), 1);
+    json_decref(recorded);
+    sim_joined_free(&j);
+}
+
+/* Programs that were not recorded have no section, and one that was beside them hides nothing. */
+Test(sim_joined, notes_of_some, .init = setup, .fini = teardown)
+{
+    struct sim_joined j;
+    write_recorded(0, 1000, NULL);
+    join(&j, 1);
+    cr_assert_null(sim_joined_recorded(&j));
+    cr_assert_null(strstr(page_of_notes(&j), "recorded"));
+    sim_joined_free(&j);
+    write_recorded(1, 2000, live);
+    write_recorded(2, 3000, "5, [], {\"source\": 7}");
+    join(&j, 3);
+    const char *page = page_of_notes(&j);
+    cr_assert_not_null(strstr(page, "<td>4 KB each</td><td>rate 2000</td>"), "%s", page);
+    cr_assert_null(strstr(page, "everywhere"));
     sim_joined_free(&j);
 }
 
