@@ -18,7 +18,9 @@
 
 /* ---- machines (scale_machine.c) ---- */
 
-#define SCALE_QUANTILES 9 /* of a distribution: scale_quantile_at */
+/* Of a distribution: scale_quantile_at. What lies beyond the last is left out: one in a hundred
+ * thousand is the machine's doing, and would count as often as one in a thousand. */
+#define SCALE_QUANTILES 9
 extern const double scale_quantile_at[SCALE_QUANTILES];
 #define SCALE_SLEEPS 5 /* lengths of sleep, rising: scale_sleep_ns */
 extern const int64_t scale_sleep_ns[SCALE_SLEEPS];
@@ -31,8 +33,7 @@ struct scale_machine {
     double cold_ns;         /* more of it for each tenfold of connections above SCALE_FEW_CONNS */
     double byte_ns;         /* per byte that it allocates, filling it included */
     double fresh_ns;        /* per byte of memory that was never used before */
-    double mark_rate;       /* bytes of scan work per ns, by a proc that does nothing else */
-    double slice_rate;      /* the same in slices between tasks, which find their caches cold */
+    double mark_rate;       /* bytes of scan work per ns, between requests */
     double stack_ns;        /* the scan of a parked task's stack by a worker, which prefetches */
     double switch_in_ns;    /* by the proc that is about to run the task */
     double stack_bytes;     /* of it, kv's at a depth of 8 */
@@ -41,9 +42,14 @@ struct scale_machine {
     double alloc_factor;    /* bytes that the heap gives per byte asked for */
     double conn_scan_bytes; /* scan work that hangs off each connection */
     double remote_factor;   /* time of an access to another socket's memory over one to its own */
+    double crowd_factor;    /* time of marking while all CPUs do so over one that is alone */
     double work[SCALE_QUANTILES]; /* a request's own work over its mean */
     /* How late a proc runs that slept for so long: the longer, the deeper its CPU slept. */
     double wake[SCALE_SLEEPS][SCALE_QUANTILES];
+    /* And what its caches have lost: how much longer the requests after such a sleep take, all
+     * together, in requests; and which part of what is left of it each of them pays. */
+    double chill[SCALE_SLEEPS];
+    double chill_share;
 };
 #define SCALE_FEW_CONNS 512
 
@@ -121,6 +127,8 @@ double scale_live_heap(const struct scale_options *opt);
 double scale_scan_bytes(const struct scale_options *opt); /* of it */
 /* By what everything is slower that waits for memory, as some of it is at another socket. */
 double scale_memory_factor(const struct scale_options *opt);
+/* By what marking is slower, as all procs mark at once: idle ones do. */
+double scale_crowd_factor(const struct scale_options *opt);
 
 /* ---- one run (scale_run.c) ---- */
 

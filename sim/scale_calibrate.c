@@ -1,14 +1,16 @@
 /* scale_calibrate.c: measures this machine with short live runs, each a child process, and makes a
  * profile of it (scale_machine.c). Under 30 s in all.
  *
- *   few, many   kv on one proc, 500 arrivals every 10 ms: CPU time of a request with few and with
+ *   few, many   kv on one proc, 4,000 arrivals every 40 ms: CPU time of a request with few and with
  *               many connections. In bursts, as a proc that waits for a near timer spins, and its
- *               CPU time would say nothing
+ *               CPU time would say nothing; in long ones, as after each sleep caches are cold
  *   large       the same with larger values: what an allocated byte costs
  *   fresh       without a collector: what memory costs that was never used before
- *   busy        100,000 arrivals a second: marking in slices, scans of stacks at switch-in
- *   alone       on one task, in this process: how the work of requests varies; how late sleeps end;
- *               marking and sweeping with nobody running
+ *   busy        60,000 arrivals a second, one by one: marking between requests, scans of stacks at
+ *               switch-in
+ *   all         that on each CPU at once: what marking costs while the others mark too
+ *   alone       on one task, in this process: how the work of requests varies; how late sleeps end,
+ *               and how much longer requests take then; sweeping with nobody running
  */
 #include "sim/kv_child.h"
 #include "sim/kv_store.h"
@@ -22,12 +24,14 @@
 #include <string.h>
 
 #define MANY_CONNS   10000
-#define OFTEN        50e3 /* arrivals per second */
-#define BUSILY       100e3
-#define BURST_US     10e3
+#define RATE         100e3 /* arrivals per second */
+#define BUSY_RATE    60e3  /* not in bursts */
+#define BURST_US     40e3
+#define PROCS_MOST   8
 #define ALONE        100000 /* requests */
 #define ALONE_CYCLES 6
 #define SLEEP_NS     INT64_C(200000000) /* for each length of sleep */
+#define CHILLED      32                 /* requests after a sleep */
 
 /* Columns of kv's table of cycles. */
 enum { SCANNED_HEAP = 10, SCANNED_STACK = 11, BACKGROUND_NS = 14, IDLE_NS = 15 };
@@ -60,16 +64,16 @@ static bool run(struct measured *x, bool off)
 }
 
 /* kv's own load on one proc. */
-static struct kv_options load_of(const struct scale_options *opt, int conns, double rate,
+static struct kv_options load_of(const struct scale_options *opt, int conns, bool bursts,
                                  double seconds)
 {
     struct kv_options o = opt->load;
     o.conns = conns;
-    o.rate = rate;
+    o.rate = bursts ? RATE : BUSY_RATE;
     o.procs = 1;
     o.duration_s = seconds;
-    o.warmup_s = 0.3;
-    o.burst_us = rate < BUSILY ? BURST_US : 0;
+    o.warmup_s = bursts ? 0.3 : 0.6;
+    o.burst_us = bursts ? BURST_US : 0;
     o.gogc = 100;
     o.cycles = "kept"; /* the table, in the result; a child writes no files */
     return o;
@@ -84,6 +88,14 @@ static double request_ns(const struct measured *x)
     return (m[KV_OWN_CPU] * m[KV_SECONDS] * 1e9 - gc) / m[KV_OPS];
 }
 
+/* CPU ns of marking in a cycle, whoever did it. */
+static double cycle_ns(const struct measured *x)
+{
+    const double *m = m_of(x);
+    double all = m[KV_ASSIST_CPU] + m[KV_BACKGROUND_CPU] + m[KV_IDLE_CPU] + m[KV_SCAN_CPU];
+    return all / fmax(1, m[KV_CYCLES]);
+}
+
 static double column_mean(const struct kv_table *t, int column)
 {
     double sum = 0;
@@ -92,25 +104,30 @@ static double column_mean(const struct kv_table *t, int column)
     return sum / fmax(1, (double)t->rows);
 }
 
+static double idle_and_slices(const struct measured *x)
+{
+    return column_mean(&x->r.cycles, BACKGROUND_NS) + column_mean(&x->r.cycles, IDLE_NS);
+}
+
+/* Nearly nothing but the heap is marked in `few`; what `many` takes beyond its own heap is due to
+ * its stacks. In `busy` most stacks are scanned by those who run them, and the rest of the marking
+ * is cut to pieces by requests, and finds its caches cold: that rate is the one that counts. */
 static void marking(struct scale_machine *m, const struct measured *few,
                     const struct measured *many, const struct measured *busy)
 {
-    double more =
-        column_mean(&many->r.cycles, SCANNED_HEAP) - column_mean(&few->r.cycles, SCANNED_HEAP);
+    double stacks = 2 * MANY_CONNS;
+    double heap = column_mean(&few->r.cycles, SCANNED_HEAP), undisturbed = heap;
+    double more = column_mean(&many->r.cycles, SCANNED_HEAP) - heap;
     m->conn_scan_bytes = fmax(0, more / (MANY_CONNS - SCALE_FEW_CONNS));
-    m->stack_bytes = column_mean(&many->r.cycles, SCANNED_STACK) / (2 * MANY_CONNS);
-    /* What marking takes beyond the heap's own is due to the stacks. */
-    const struct kv_table *u = &many->r.cycles;
-    double all_ns = column_mean(u, BACKGROUND_NS) + column_mean(u, IDLE_NS);
-    double stacks_ns = all_ns - column_mean(u, SCANNED_HEAP) / m->mark_rate;
-    m->stack_ns = fmax(100, stacks_ns / (2 * MANY_CONNS));
-    /* In `busy` nearly all stacks are scanned by those who run them, and the heap is marked in
-     * slices; what idle procs did is taken off. */
-    const struct kv_table *t = &busy->r.cycles;
-    double slices = column_mean(t, BACKGROUND_NS), idle = column_mean(t, IDLE_NS);
-    double heap = column_mean(t, SCANNED_HEAP) - idle * m->mark_rate;
-    m->slice_rate = fmin(m->mark_rate, fmax(heap / slices, m->mark_rate / 10));
+    m->stack_bytes = column_mean(&many->r.cycles, SCANNED_STACK) / stacks;
+    undisturbed /= fmax(1, idle_and_slices(few));
+    double stacks_ns = idle_and_slices(many) - (heap + more) / undisturbed;
+    m->stack_ns = fmax(100, stacks_ns / stacks);
     m->switch_in_ns = m_of(busy)[KV_HOLD_P50];
+    double by_runners = m_of(busy)[KV_SCAN_CPU] / fmax(1, m_of(busy)[KV_CYCLES]) / m->switch_in_ns;
+    double by_workers = fmax(0, stacks - by_runners) * m->stack_ns;
+    m->mark_rate =
+        column_mean(&busy->r.cycles, SCANNED_HEAP) / fmax(1, idle_and_slices(busy) - by_workers);
 }
 
 static void requests(struct scale_machine *m, const struct measured *few,
@@ -126,6 +143,31 @@ static void requests(struct scale_machine *m, const struct measured *few,
     m->fresh_ns = fmax(0, (request_ns(fresh) - base) / bytes);
 }
 
+/* Bursts tell what parts a request's cost has, but not how much there is of it when requests come
+ * one by one: queues are longer, and what a proc has just used is in its caches or not. So the
+ * parts are scaled alike, until the simulation of `busy` has the median that was measured. */
+static void fit_service(const struct scale_options *opt, struct scale_machine *m,
+                        const struct measured *busy)
+{
+    struct scale_options here = *opt;
+    struct kv_policy policy = {"max:5", false};
+    double low = 0.2, high = 3;
+    here.load = busy->opt;
+    for (int i = 0; i < 12; i++) {
+        struct kv_result r;
+        double scale = (low + high) / 2;
+        here.machine = *m;
+        here.machine.fixed_ns *= scale;
+        here.machine.cold_ns *= scale;
+        scale_run(&here, &policy, 1, NULL, &r, NULL);
+        *(r.metric[KV_P50] > m_of(busy)[KV_P50] ? &high : &low) = scale;
+        kv_result_free(&r);
+    }
+    m->fixed_ns *= low;
+    m->cold_ns *= low;
+    printf("%-8sa request costs %.2f of its CPU time in bursts\n", "fit", low);
+}
+
 /* ---- requests alone ---- */
 
 struct alone {
@@ -133,18 +175,22 @@ struct alone {
     struct scale_machine *m;
     struct kv_store *store;
     hg_histogram work, late;
+    int64_t took; /* the last request */
+    uint64_t seq;
     int err;
 };
 
-static void one_request(struct alone *a, uint64_t seq)
+static void one_request(struct alone *a)
 {
+    uint64_t seq = ++a->seq;
     int64_t lock_ns = 0, from = hg_now();
     struct kv_request *request =
         kv_request_new(seq * 7919 % (uint64_t)a->opt->keys, seq, a->opt->garbage_nodes, 0);
     struct kv_response *response = kv_store_serve(a->store, request, &lock_ns);
     if (kv_response_check(a->store, request, response) < 0)
         a->err = -1;
-    hg_histogram_add(&a->work, hg_now() - from);
+    a->took = hg_now() - from;
+    hg_histogram_add(&a->work, a->took);
 }
 
 static void quantiles_of(const hg_histogram *h, double *q)
@@ -160,8 +206,8 @@ static void work_alone(struct alone *a)
     for (int pass = 0; pass < 2; pass++) {
         hg_collect(hg_current());
         hg_histogram_reset(&a->work);
-        for (uint64_t seq = 1; seq <= ALONE; seq++)
-            one_request(a, seq);
+        for (int i = 0; i < ALONE; i++)
+            one_request(a);
     }
     for (unsigned i = 0; i < HG_HISTOGRAM_BUCKETS; i++)
         sum += (double)a->work.count[i] * (double)hg_histogram_bucket_high(i);
@@ -171,21 +217,43 @@ static void work_alone(struct alone *a)
         a->m->work[i] /= mean;
 }
 
+/* Sleeps, and serves requests after that: how late sleeps end, and by how much the requests take
+ * longer than the median of those with no sleep before them. Medians, as one interrupt is as long
+ * as all of it. */
 static void sleep_alone(struct alone *a)
 {
+    static hg_histogram after[CHILLED];
+    double warm = (double)hg_histogram_quantile(&a->work, 0.5), first = 0, all = 0;
     for (int i = 0; i < SCALE_SLEEPS; i++) {
         hg_histogram_reset(&a->late);
-        for (int64_t slept = 0; slept < SLEEP_NS; slept += scale_sleep_ns[i]) {
+        for (int k = 0; k < CHILLED; k++)
+            hg_histogram_reset(&after[k]);
+        hg_collect(hg_current()); /* to use memory again, and not new one */
+        int64_t times = SLEEP_NS / scale_sleep_ns[i];
+        for (int64_t n = 0; n < times && n < ALONE / CHILLED; n++) {
             int64_t until = hg_in(scale_sleep_ns[i]);
             hg_sleep_until(until);
             hg_histogram_add(&a->late, hg_now() - until);
+            for (int k = 0; k < CHILLED; k++) {
+                one_request(a);
+                hg_histogram_add(&after[k], a->took);
+            }
         }
         quantiles_of(&a->late, a->m->wake[i]);
+        double total = 0; /* in requests */
+        for (int k = 0; k < CHILLED; k++) {
+            double more = (double)hg_histogram_quantile(&after[k], 0.5) / warm - 1;
+            total += fmax(0, more);
+            first += k == 0 ? fmax(0, more) : 0;
+        }
+        a->m->chill[i] = total;
+        all += total;
     }
+    a->m->chill_share = all > 0 ? fmin(1, fmax(1e-3, first / all)) : 1;
 }
 
-/* Collects a few times with nobody running; ns of marking and sweeping of each. */
-static void collect_alone(double *mark_ns, double *sweep_ns)
+/* Collects a few times with nobody running; ns of sweeping of each. */
+static double collect_alone(void)
 {
     hg_stats from = {.size = sizeof from}, to = {.size = sizeof to};
     hg_collect(hg_current());
@@ -193,20 +261,16 @@ static void collect_alone(double *mark_ns, double *sweep_ns)
     for (int i = 0; i < ALONE_CYCLES; i++)
         hg_collect(hg_current());
     hg_stats_read(hg_current(), &to);
-    *mark_ns =
-        (double)(to.background_ns + to.idle_ns - from.background_ns - from.idle_ns) / ALONE_CYCLES;
-    *sweep_ns = (double)(to.sweep_ns - from.sweep_ns) / ALONE_CYCLES;
+    return (double)(to.sweep_ns - from.sweep_ns) / ALONE_CYCLES;
 }
 
-static int mark_alone(struct scale_machine *m)
+static int sweep_alone(struct scale_machine *m)
 {
     static hg_histogram handshake;
     hg_cycle last;
-    double mark_ns, sweep_ns;
-    collect_alone(&mark_ns, &sweep_ns);
+    double sweep_ns = collect_alone();
     if (hg_stats_cycles(hg_current(), &last, 1) != 1)
         return -ENODATA;
-    m->mark_rate = (double)last.scanned_heap / mark_ns;
     m->sweep_ns = sweep_ns / (double)last.heap_at_end;
     hg_stats_histogram(hg_current(), HG_HIST_HANDSHAKE, &handshake);
     m->handshake_ns = (double)hg_histogram_quantile(&handshake, 0.5);
@@ -223,7 +287,7 @@ static int alone_task(void *arg)
         return err;
     work_alone(a);
     sleep_alone(a);
-    err = mark_alone(a->m);
+    err = sweep_alone(a->m);
     return err != 0 ? err : a->err;
 }
 
@@ -250,17 +314,22 @@ static int measure_alone(struct scale_machine *m, const struct kv_options *load)
 
 /* ---- all of it ---- */
 
-enum { FEW, MANY, LARGE, FRESH, BUSY, RUNS };
+enum { FEW, MANY, LARGE, FRESH, BUSY, ALL, RUNS };
 
 static int measure(const struct scale_options *opt, struct scale_machine *m)
 {
+    struct sim_machine here;
     struct measured x[RUNS] = {
-        [FEW] = {.name = "few", .opt = load_of(opt, SCALE_FEW_CONNS, OFTEN, 2)},
-        [MANY] = {.name = "many", .opt = load_of(opt, MANY_CONNS, OFTEN, 2)},
-        [LARGE] = {.name = "large", .opt = load_of(opt, SCALE_FEW_CONNS, OFTEN, 1.5)},
-        [FRESH] = {.name = "fresh", .opt = load_of(opt, SCALE_FEW_CONNS, OFTEN, 1)},
-        [BUSY] = {.name = "busy", .opt = load_of(opt, MANY_CONNS, BUSILY, 2)},
+        [FEW] = {.name = "few", .opt = load_of(opt, SCALE_FEW_CONNS, true, 2)},
+        [MANY] = {.name = "many", .opt = load_of(opt, MANY_CONNS, true, 2)},
+        [LARGE] = {.name = "large", .opt = load_of(opt, SCALE_FEW_CONNS, true, 1.5)},
+        [FRESH] = {.name = "fresh", .opt = load_of(opt, SCALE_FEW_CONNS, true, 1)},
+        [BUSY] = {.name = "busy", .opt = load_of(opt, MANY_CONNS, false, 3)},
+        [ALL] = {.name = "all", .opt = load_of(opt, MANY_CONNS, false, 3)},
     };
+    sim_machine_read(&here);
+    x[ALL].opt.procs = here.cpus < PROCS_MOST ? here.cpus : PROCS_MOST;
+    x[ALL].opt.rate *= x[ALL].opt.procs;
     x[LARGE].opt.value_bytes *= 4;
     x[LARGE].opt.keys = x[LARGE].opt.keys / 4 + 1; /* a store of the same size */
     int n = 0;
@@ -270,6 +339,9 @@ static int measure(const struct scale_options *opt, struct scale_machine *m)
     if (err == 0) {
         requests(m, &x[FEW], &x[MANY], &x[LARGE], &x[FRESH]);
         marking(m, &x[FEW], &x[MANY], &x[BUSY]);
+        fit_service(opt, m, &x[BUSY]);
+        if (x[ALL].opt.procs > 1)
+            m->crowd_factor = cycle_ns(&x[ALL]) / cycle_ns(&x[BUSY]);
     }
     for (int i = 0; i < n; i++)
         kv_result_free(&x[i].r);

@@ -358,8 +358,7 @@ void scale_options_parse(struct scale_options *opt, int argc, char **argv)
 void scale_set_mark_rate(struct scale_options *opt, double rate)
 {
     struct scale_machine *m = &opt->machine;
-    double wanted = rate / opt->profile->mark_factor;
-    m->slice_rate *= wanted / m->mark_rate;
+    double wanted = rate * scale_crowd_factor(opt) / opt->profile->mark_factor;
     m->mark_rate = wanted;
 }
 
@@ -383,6 +382,11 @@ double scale_request_bytes(const struct scale_options *opt)
 double scale_memory_factor(const struct scale_options *opt)
 {
     return 1 + (1 - 1.0 / opt->sockets) * (opt->machine.remote_factor - 1);
+}
+
+double scale_crowd_factor(const struct scale_options *opt)
+{
+    return opt->load.procs > 1 ? opt->machine.crowd_factor : 1;
 }
 
 double scale_service_ns(const struct scale_options *opt)

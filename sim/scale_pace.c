@@ -75,9 +75,9 @@ void scale_pace_start(struct scale_world *w)
     w->assist_ratio = 0;
     w->scannable =
         w->pacer.last.scanned_heap + w->heap_live - w->pacer.last.marked + stack_bytes(w);
-    double factor = w->profile->mark_factor * noise_of(w) / scale_memory_factor(w->opt);
+    double slower = scale_memory_factor(w->opt) * scale_crowd_factor(w->opt);
+    double factor = w->profile->mark_factor * noise_of(w) / slower;
     w->rate = w->opt->machine.mark_rate * factor;
-    w->slice_rate = w->opt->machine.slice_rate * factor;
 }
 
 /* Scan work and times of the running cycle. */

@@ -9,7 +9,7 @@
 
 /* What both versions of Go have in common. */
 #define GO_CONSTANTS                                                                            \
-    .go = true, .mark_factor = 0.40, .share = 0.25, .trigger_least = 0.7, .trigger_most = 0.95, \
+    .go = true, .mark_factor = 0.51, .share = 0.25, .trigger_least = 0.7, .trigger_most = 0.95, \
     .slice_ns = 100 * US, .idle_look_ns = 100 * US, .quantum_ns = 10 * MS, .pause_ns = 80 * US, \
     .timer_grain_ns = 1 * MS, .least_assist = 64 << 10, .drain_check = 100000
 

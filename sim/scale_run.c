@@ -77,6 +77,7 @@ static void fill_table(double *table, const double *quantile)
             k++;
         double part =
             (at - scale_quantile_at[k]) / (scale_quantile_at[k + 1] - scale_quantile_at[k]);
+        part = fmin(part, 1);
         table[i] = quantile[k] + part * (quantile[k + 1] - quantile[k]);
     }
 }
@@ -96,12 +97,13 @@ static void divide_request(struct scale_world *w)
 {
     const struct kv_options *o = &w->opt->load;
     double value = o->value_bytes, reads = o->read_percent / 100.0;
-    double asked[3] = {80 + 32 + 48.0 * o->garbage_nodes + (1 - reads) * value,
+    double asked[3] = {80 + 32 + 48.0 * o->garbage_nodes + o->garbage_bytes + (1 - reads) * value,
                        48 + reads * (2 * value + 40) + (1 - reads) * (value + 48 + 64),
                        reads * value};
     double all = asked[0] + asked[1] + asked[2], bytes = scale_request_bytes(w->opt);
     double mean = table_mean(w->work_table);
     double service = scale_service_ns(w->opt) / (mean > 0 ? mean : 1);
+    w->service_ns = scale_service_ns(w->opt);
     double by_bytes = isnan(w->opt->service_us)
                           ? fmin(1, w->opt->machine.byte_ns * bytes / scale_service_ns(w->opt))
                           : 0;
@@ -164,8 +166,9 @@ static struct scale_world *world_new(const struct scale_options *opt,
     make_procs(w);
     make_load(w, seed);
     w->scan_heap = (int64_t)scale_scan_bytes(opt);
-    w->stack_ns = opt->machine.stack_ns * scale_memory_factor(opt);
-    w->switch_in_ns = opt->machine.switch_in_ns * scale_memory_factor(opt);
+    double slower = scale_memory_factor(opt) * scale_crowd_factor(opt);
+    w->stack_ns = opt->machine.stack_ns * slower;
+    w->switch_in_ns = opt->machine.switch_in_ns * slower;
     w->sweep_per_byte = opt->machine.sweep_ns;
     w->heap_live = w->live_marked = (int64_t)scale_live_heap(opt);
     w->driver_at = SCALE_NEVER;

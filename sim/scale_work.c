@@ -107,8 +107,7 @@ int64_t scale_background(struct scale_world *w, struct scale_proc *p, bool idle)
         return 0;
     if (!mark)
         return sweep_slice(w, p, idle);
-    int64_t ns = scale_work_take(w, p, idle ? w->rate : w->slice_rate,
-                                 idle ? f->idle_look_ns : f->slice_ns, INT64_MAX);
+    int64_t ns = scale_work_take(w, p, w->rate, idle ? f->idle_look_ns : f->slice_ns, INT64_MAX);
     if (!idle && ns > 0)
         p->next_slice_at = after_slice(w, w->now + ns, ns);
     return ns;
@@ -119,7 +118,7 @@ static int64_t slices_within(struct scale_world *w, struct scale_proc *p, int64_
 {
     int64_t end = w->now + length, held = 0;
     while (p->next_slice_at < end + held && scale_work_there(w)) {
-        int64_t ns = scale_work_take(w, p, w->slice_rate, w->profile->slice_ns, INT64_MAX);
+        int64_t ns = scale_work_take(w, p, w->rate, w->profile->slice_ns, INT64_MAX);
         int64_t from = p->next_slice_at > w->now ? p->next_slice_at : w->now;
         if (ns == 0)
             break;
@@ -167,7 +166,7 @@ static int64_t charge(struct scale_world *w, struct scale_proc *p, int64_t grown
     if (p->debt <= 0)
         return 0;
     int64_t before = p->heap_taken + p->stacks_taken;
-    int64_t ns = scale_work_take(w, p, w->slice_rate, w->profile->assist_ns, p->debt);
+    int64_t ns = scale_work_take(w, p, w->rate, w->profile->assist_ns, p->debt);
     int64_t bytes = p->heap_taken + p->stacks_taken - before;
     p->debt = bytes == 0 || bytes >= p->debt ? 0 : p->debt - bytes;
     if (ns > 0) {
