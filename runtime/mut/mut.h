@@ -161,7 +161,7 @@ struct hg_hooks {
      * a cycle, mark, sweep. May park the task: then it does not return, and the task's allocation
      * begins again. */
     void (*allocated)(struct hg_mutator *m, size_t bytes);
-    /* Called after `allocated`: whether the hard limit forbids `size` bytes more. */
+    /* Called after `allocated`: whether the hard limit forbids the heap `size` bytes more. */
     bool (*refuse)(struct hg_mutator *m, size_t size);
     /* No memory for `size` bytes, `tries` times now; on the task's own stack. False: give up; else
      * it has made room, perhaps after parking the task until a cycle has ended, and the allocation
