@@ -330,18 +330,29 @@ bool hg__gc_refuse(struct hg_mutator *m, size_t size)
            limit != INT64_MAX;
 }
 
+/* No collection makes room for an object that alone is above the hard limit. */
+static bool above_all(const struct hg_gc *g, size_t size)
+{
+    return g->hard_limit && size > (uint64_t)g->pacer.config.memory_limit;
+}
+
+/* The cycles that a refused allocation waits for are deferred while the limiter is on. A program
+ * that asks again and again would otherwise have GC take all CPU time; refusing it at once instead,
+ * without a cycle, might refuse what a cycle would have freed. Whoever is refused meanwhile waits
+ * for the same cycle. */
 bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned tries, bool may_fail)
 {
     struct hg_gc *g = hg__gc_of(m->world);
     bool absurd = size > g->world->heap->size;
-    if (!absurd && tries < 2) { /* the second cycle frees what the first allocated black */
-        hg__gc_wait(g, hg__gc_request(g));
+    if (!absurd && tries < 2 && !above_all(g, size)) { /* the second cycle frees what the first
+                                                        * allocated black */
+        hg__gc_wait(g, hg__gc_request_deferred(g));
         return true;
     }
     if (may_fail)
         return false;
     if (!absurd && g->out_of_memory != NULL && g->out_of_memory(g->user, size)) {
-        hg__gc_wait(g, hg__gc_request(g)); /* what the hook let go of is free after a cycle */
+        hg__gc_wait(g, hg__gc_request_deferred(g)); /* what it let go of is free after a cycle */
         return true;
     }
     hg__fatal(
