@@ -209,7 +209,7 @@ void hg__gc_attention_slice(struct hg_mutator *m);
 void hg__gc_allocated(struct hg_mutator *m, size_t bytes); /* hook of mut */
 bool hg__gc_refuse(struct hg_mutator *m, size_t size);     /* hook of mut */
 /* hook of mut */
-bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned tries, bool may_fail);
+bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned *tries, bool may_fail);
 /* Driver: marks until no grey object exists and WEAK is reached. */
 void hg__gc_terminate(struct hg_gc *g);
 

@@ -176,7 +176,7 @@ static __attribute__((noinline)) void *alloc_slow(size_t size, const hg_layout *
         r.no_room = false;
         hg__on_scheduler(m, alloc_on_scheduler, &r);
         m = hg__self();
-        if (r.no_room && !m->world->hooks.no_memory(m, size, tries++, may_fail))
+        if (r.no_room && !m->world->hooks.no_memory(m, size, &tries, may_fail))
             return NULL;
     }
     return r.result;

@@ -148,8 +148,16 @@ Test(sim_limit, a_leak_is_told_once_and_the_program_goes_on)
                   late_cpu);
 }
 
-static const struct limit_program program = {
-    .rate = 0.2, .speed = 1.5, .stack = 4096, .overhead = 1.5e6};
+static const struct limit_program program = {.procs = 2,
+                                             .calm_rate = 0.2,
+                                             .rate = 0.2,
+                                             .scan = 0.9,
+                                             .speed = 1.5,
+                                             .sweep = 0.02,
+                                             .late_ns = 4e5,
+                                             .quiet_ns = 5e5,
+                                             .stack = 4096,
+                                             .overhead = 1.5e6};
 
 static struct limit_options options(double seconds)
 {
