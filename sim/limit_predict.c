@@ -29,10 +29,11 @@ struct play {
     const struct limit_scenario *s;
     double all, now; /* how long it lasts; the time */
     /* The cache of `hard`. */
-    double from;    /* when it began to grow */
-    double most;    /* bytes it may come to; infinite: it was not refused */
-    double refused; /* when it was */
-    int full;       /* collections in a row that left no room */
+    double from;       /* when it began to grow */
+    double most;       /* bytes it may come to; infinite: it was not refused */
+    double insists_at; /* when it will go without no longer */
+    bool insists;      /* it does not */
+    int full;          /* collections in a row that left no room */
 };
 
 static struct pacer_load load_of(const struct limit_program *p, double live)
@@ -74,6 +75,7 @@ static void let_go(struct play *p)
 {
     p->from = p->now;
     p->most = (double)INFINITY;
+    p->insists = false;
 }
 
 /* A collection has ended. In `hard`: at its full size the program lets go of the cache by itself;
@@ -88,12 +90,12 @@ static void after_collection(struct play *p, const struct pacer_cycle *c)
         let_go(p);
     } else if (p->full >= TRIES && !isfinite(p->most)) {
         p->most = fmax(c->live - limit * p->s->live, 0);
-        p->refused = p->now;
-        p->full = 0;
-    } else if (p->full >= TRIES) {
-        p->full = 0;
-        if (p->now - p->refused >= LIMIT_REFUSED_NS * p->all / (p->opt->duration_s * 1e9))
-            let_go(p);
+        p->insists_at = p->now + LIMIT_REFUSED_NS * p->all / (p->opt->duration_s * 1e9);
+    } else if (isfinite(p->most) && !p->insists && p->now >= p->insists_at) {
+        p->insists = true;
+        p->full = 0; /* what it waits for begins after now */
+    } else if (p->full >= TRIES && p->insists) {
+        let_go(p);
     }
 }
 

@@ -36,7 +36,7 @@ struct pacer_load {
     double calm_before, calm_after; /* allocation rate before the trigger: at first, then */
     double change_at;               /* where it changes: share of the way from live to goal */
     double rate, speed;             /* while marking: allocation and marking */
-    double sweep;                   /* CPU-ns of sweeping per byte of heap; not GC to the limiter */
+    double sweep;                   /* CPU-ns of sweeping per byte of heap: no GC to the limiter */
     double live, stack;             /* bytes that are reachable, if the heap has so many; stacks */
     double scan;                    /* share of what is live that is scanned, 0..1 */
     double demand;                  /* share of CPU time that the mutators want, 0..1 */

@@ -3,8 +3,9 @@
  * The program is a handful of numbers (struct pacer_load); procs and tasks are not told apart, CPU
  * time is a fluid. What the runtime does is done here in the same order:
  *
- *   calm     mutators allocate up to the trigger, which the pacer may move as it observes, and on
- *            for as long as the limiter holds GC back
+ *   calm     what the last cycle left is swept; mutators allocate up to the trigger, which the
+ *            pacer may move as it observes, and on for as long as the limiter holds GC back, and
+ *            until the driver is there
  *   quiet    handshakes and roots: mutators allocate, nothing is marked
  *   marking  in steps; each asks hg__pacer_revise and then spends the CPU time of all procs:
  *              background  the share u, earns credit
@@ -15,6 +16,8 @@
  *                          wait, unless the limiter is on
  *              idle        what mutators do not want, or wait through, is marked in as well
  *   quiet    the rounds after the last grey object
+ *   hard     past a hard limit allocations are refused: in the calm mutators sleep until the
+ *            limiter lets a cycle begin, in marking their time goes to it
  *   end      what was allocated since the scan is kept, with the live heap; the cycle is measured
  *            as the runtime measures it
  *
@@ -292,11 +295,10 @@ static void end(struct pacer_loop *l, const struct run *r)
 static void quiet(const struct pacer_loop *l, struct run *r, double ns)
 {
     double cpu = ns * r->procs * r->load->demand;
+    double some = fmin(cpu, pacer_limit_room(l, r->heap, r->load->stack) / r->rate);
 
-    if (pacer_limit_room(l, r->heap, r->load->stack) > 0)
-        allocate(r, cpu, 0);
-    else
-        r->asleep_ns += cpu;
+    allocate(r, some, 0);
+    r->asleep_ns += cpu - some;
 }
 
 struct pacer_cycle pacer_loop_cycle(struct pacer_loop *l, const struct pacer_load *load)
