@@ -8,8 +8,8 @@
  *
  * The leak grows with time and not with operations, so that the runs with and without a limit hold
  * the same at any moment. In scenario `hard` it is a cache: refused, its task goes without for
- * LIMIT_REFUSED_NS, then insists (hg_alloc), and the hook out_of_memory lets the cache go. Without a
- * limit the program lets go of it itself, at its full size. Only that one task touches the cache
+ * LIMIT_REFUSED_NS, then insists (hg_alloc), and the hook out_of_memory lets the cache go. Without
+ * a limit the program lets go of it itself, at its full size. Only that one task touches the cache
  * and runs the hook.
  */
 #include "sim/limit_program.h"

@@ -249,6 +249,9 @@ static int hard_limit_main(void *arg)
             MUST(hg_try_alloc(4096, HG_LEAF) != NULL, "NULL with nothing live (%d, round %d)", i,
                  round);
     }
+    hg_stats before = case_stats();
+    MUST(hg_try_alloc((size_t)limit_of_test() + 1, HG_LEAF) == NULL, "more than the limit");
+    MUST(case_stats().forced_cycles == before.forced_cycles, "collected for what never fits");
     return CASE_DONE;
 }
 
