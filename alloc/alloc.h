@@ -230,6 +230,7 @@ struct hg_cache {
      * */
     struct hg_span *chunk[2];
     struct hg_span *structs;
+    bool tight; /* refills take no pages, only free slots of spans in use; owner */
     struct hg_cache_slot slot[HG_SPAN_CLASSES];
 };
 
@@ -237,13 +238,13 @@ void hg__cache_init(struct hg_cache *c, struct hg_heap *h);
 
 enum hg_refill { HG_REFILL_OK, HG_REFILL_NO_MEMORY };
 
-/* After hg__cache_take(slot, layout) gave nothing: makes the next one succeed. If the slot is
- * empty it fills it: from the stash, the next word of its span, another swept span, an unswept one
- * that it sweeps (a bounded number), or new pages. If the span is uniform with another layout, it
- * becomes mixed. Everything is done in generation `gen`, the mutator's own, whatever heap->gen
- * says. layout: an id for DESCRIBED classes, else 0. black: the slots are marked. *swept (may be
- * NULL) gets the pages swept. Requires: the owner, on a big stack. Never calls up, never waits but
- * for locks. */
+/* After hg__cache_take(slot, layout) gave nothing: makes the next one succeed. If the slot is empty
+ * it fills it: from the stash, the next word of its span, another swept span, an unswept one that
+ * it sweeps (a bounded number), or new pages (not if the cache is tight). If the span is uniform
+ * with another layout, it becomes mixed. Everything is done in generation `gen`, the mutator's own,
+ * whatever heap->gen says. layout: an id for DESCRIBED classes, else 0. black: the slots are
+ * marked. *swept (may be NULL) gets the pages swept. Requires: the owner, on a big stack. Never
+ * calls up, never waits but for locks. */
 enum hg_refill hg__cache_refill(struct hg_cache *c, unsigned span_class, uint16_t layout,
                                 bool black, uint32_t gen, uint32_t *swept);
 

@@ -204,6 +204,19 @@ static struct hg_span *sweep_own(struct hg_heap *h, struct hg_central *c, uint32
     return found;
 }
 
+/* Sweeps what is left of one class until a span has free slots. */
+static struct hg_span *sweep_all_own(struct hg_heap *h, struct hg_central *c, uint32_t gen,
+                                     uint32_t *swept)
+{
+    struct hg_span *s;
+    uint32_t before;
+    do {
+        before = *swept;
+        s = sweep_own(h, c, gen, swept);
+    } while (s == NULL && *swept != before);
+    return s;
+}
+
 /* No pages were to be had: sweeps what is left, of this class first, until a span has free slots or
  * pages are free. */
 static struct hg_span *sweep_for_room(struct hg_cache *c, unsigned span_class, uint16_t layout,
@@ -214,10 +227,7 @@ static struct hg_span *sweep_for_room(struct hg_cache *c, unsigned span_class, u
     struct hg_span *s;
     size_t pages;
     do {
-        uint32_t before = *swept;
-        while ((s = sweep_own(h, &h->central[span_class], gen, swept)) == NULL && *swept != before)
-            before = *swept;
-        if (s != NULL)
+        if ((s = sweep_all_own(h, &h->central[span_class], gen, swept)) != NULL)
             return s;
         hg__sweep_enter(h);
         pages = hg__sweep_into(h, gen, STEP);
@@ -235,8 +245,11 @@ static struct hg_span *find_span(struct hg_cache *c, unsigned span_class, uint16
     struct hg_heap *h = c->heap;
     struct hg_span *s;
     struct hg_central *own = &h->central[span_class];
-    if ((s = hg__central_pop(h, own, gen, HG_PARTIAL)) != NULL ||
-        (s = hg__central_pop_empty(h, own, gen)) != NULL ||
+    if ((s = hg__central_pop(h, own, gen, HG_PARTIAL)) != NULL)
+        return s;
+    if (c->tight)
+        return sweep_all_own(h, own, gen, swept);
+    if ((s = hg__central_pop_empty(h, own, gen)) != NULL ||
         (s = sweep_own(h, own, gen, swept)) != NULL ||
         (s = hg__span_new(c, span_class, layout, gen)) != NULL)
         return s;

@@ -10,7 +10,7 @@
  * 15/32 and not 1/2: the bucket lets a burst pass before it is full (that is its purpose: an
  * ordinary burst of assist must not trip it), and the missing thirty-second pays for it. Over a
  * time T of GC at full speed from an empty bucket GC gets at most 15/32 T + capacity + one window;
- * with 100 ms a proc that is below half from 3.2 s on.
+ * with 100 ms a CPU that is below half from 3.2 s on.
  *
  * Only what the caller does with the answer brings GC down: no assist, and no new cycle while it is
  * on. Background marking in a cycle goes on, at its quarter: a cycle that stands still frees
@@ -18,14 +18,21 @@
  */
 #include "pacer/internal.h"
 
-#define BUCKET_NS   INT64_C(100000000) /* capacity, per proc */
-#define PROCS_MAX   (1 << 16)
+#define BUCKET_NS   INT64_C(100000000) /* capacity, per CPU of the procs */
+#define CPUS_MAX    (1 << 16)
 #define DRAIN_PARTS 15 /* of 32 */
 #define FILL_MOST   10 /* times the capacity */
 
-void hg__pacer_limiter_size(struct hg_pacer_limiter *l, int procs)
+int hg__pacer_cpus(const struct hg_pacer *p)
 {
-    l->capacity_ns = BUCKET_NS * (procs < PROCS_MAX ? procs : PROCS_MAX);
+    int cpus = p->config.cpus;
+
+    return cpus > 0 && cpus < p->last.procs ? cpus : p->last.procs;
+}
+
+void hg__pacer_limiter_size(struct hg_pacer_limiter *l, int cpus)
+{
+    l->capacity_ns = BUCKET_NS * (cpus < CPUS_MAX ? cpus : CPUS_MAX);
     l->fill_ns = hg__pacer_smaller(l->fill_ns, FILL_MOST * l->capacity_ns);
 }
 
@@ -45,7 +52,7 @@ bool hg__pacer_limiter_update(struct hg_pacer *p, int64_t available_ns, int64_t 
     int64_t drained = available / 32 * DRAIN_PARTS;
 
     if (l->on)
-        l->limited_ns = hg__pacer_add(l->limited_ns, available / p->last.procs);
+        l->limited_ns = hg__pacer_add(l->limited_ns, available / hg__pacer_cpus(p));
     l->fill_ns = hg__pacer_clean(l->fill_ns + gc - drained);
     l->fill_ns = hg__pacer_smaller(l->fill_ns, FILL_MOST * l->capacity_ns);
     if (l->fill_ns >= l->capacity_ns)

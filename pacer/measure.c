@@ -163,7 +163,7 @@ void hg__pacer_cycle_end(struct hg_pacer *p, const struct hg_pacer_cycle *m,
 
     p->last = clean_cycle(m);
     p->cycles++;
-    hg__pacer_limiter_size(&p->limiter, last->procs);
+    hg__pacer_limiter_size(&p->limiter, hg__pacer_cpus(p));
     push_quiet(p, last->quiet_ns);
     if (last->cycle_wall_ns >= LEAST_WALL_NS) {
         double rate = (double)last->alloc_bytes / (double)last->cycle_wall_ns;

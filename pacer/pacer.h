@@ -70,6 +70,7 @@ struct hg_pacer_config {
     int gc_percent;       /* -1: off */
     int64_t memory_limit; /* INT64_MAX: none */
     int64_t min_heap;     /* 0: 4 MiB x gc_percent / 100 */
+    int cpus;             /* that the procs share, if there are more procs; 0: one for each */
     struct hg_policy_spec policy;
     struct hg_pacer_study study; /* all false: every damper is on */
 };
@@ -207,8 +208,8 @@ struct hg_pacer_assist hg__pacer_revise(const struct hg_pacer *p,
                                         const struct hg_pacer_progress *now, bool assist_on);
 /* Credit, in scan bytes, that a cycle starts with (the hedge). */
 int64_t hg__pacer_starting_credit(const struct hg_pacer *p);
-/* Tells the limiter of a window of time: CPU that was there for mutators and GC (procs x wall, or
- * what a busy machine left of it) and CPU that GC used.
+/* Tells the limiter of a window of time: CPU that was there for mutators and GC (CPUs of the procs
+ * x wall, or what a busy machine left of it) and CPU that GC used.
  * Returns whether GC must be held back now: no assist, and cycles no more often than half of CPU
  * time allows. */
 bool hg__pacer_limiter_update(struct hg_pacer *p, int64_t available_ns, int64_t gc_ns);

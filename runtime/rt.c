@@ -119,6 +119,7 @@ static void configure_gc(hg_runtime *rt, const struct hg_policy_spec *policy)
     struct hg_pacer_config c = {.gc_percent = o->gc_percent,
                                 .memory_limit = o->memory_limit,
                                 .min_heap = (int64_t)o->min_heap_bytes,
+                                .cpus = g->cpus,
                                 .policy = *policy};
     hg__pace_init(g, &c);
 }
@@ -146,7 +147,7 @@ static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_pol
         return -ENOMEM;
     }
     hg__world_init(&rt->world, heap, layouts, meta);
-    int procs = o->procs == -1 ? hg__os_cpus() : o->procs;
+    int cpus = hg__os_cpus(), procs = o->procs == -1 ? cpus : o->procs;
     size_t stack = o->stack_bytes == 0 ? 64 * HG_KIB : hg_max_size(o->stack_bytes, 16 * HG_KIB);
     err = hg__sched_init(&rt->sched, &rt->world, procs, stack, o->sched_seed);
     if (err != 0) {
@@ -155,6 +156,7 @@ static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_pol
     }
     rt->sched.track_waits = o->track_waits;
     rt->sched.check = o->check;
+    rt->gc.cpus = cpus < procs ? cpus : procs;
     configure_gc(rt, policy);
     return 0;
 }

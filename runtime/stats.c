@@ -46,7 +46,7 @@ static void read_cycles(struct hg_gc *g, hg_stats *st)
     st->mark_wall_ns = g->mark_wall;
     st->cycle_wall_ns = g->cycle_wall;
     st->heap_peak_bytes = (uint64_t)g->peak;
-    st->limiter_ns = g->pacer.limiter.limited_ns;
+    st->limiter_ns = g->limiter_ns;
     hg__unlock(&g->pacer_lock);
 }
 

@@ -41,6 +41,8 @@ double limit_alive(const struct limit_scenario *s, double at);
 /* ---- command line (limit_options.c) ---- */
 
 #define LIMIT_CHECKS_MAX 16
+/* `hard`: how long the cache's task goes without after a refusal. */
+#define LIMIT_REFUSED_NS INT64_C(100000000)
 
 struct limit_options {
     const struct limit_scenario *scenario[LIMIT_KINDS];
@@ -90,10 +92,17 @@ enum limit_figure {
 };
 extern const char *const limit_figure_name[LIMIT_FIGURES];
 
-/* What virtual time needs to know of a program; measured without a limit. */
+/* What virtual time needs to know of a program; measured without a limit. NaN: not known, as no
+ * cycle ran. */
 struct limit_program {
-    double rate;     /* bytes allocated per CPU-ns of the mutators */
+    int procs;
+    double calm_rate,
+        rate;        /* bytes allocated per CPU-ns of the mutators: between cycles; in them */
+    double scan;     /* share of what is live that is scanned: the rest holds no references */
     double speed;    /* bytes scanned per CPU-ns of GC */
+    double sweep;    /* CPU-ns of sweeping per byte of heap at the end of a cycle */
+    double late_ns;  /* from the trigger to a cycle's start, and from there to marking: in both */
+    double quiet_ns; /* threads of the runtime wait for a CPU */
     double stack;    /* bytes of stacks that are scanned */
     double overhead; /* bytes that the limit covers beside live heap and stacks */
 };

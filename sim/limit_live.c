@@ -24,7 +24,7 @@
 #define AFTER     0.6 /* of the run: LIMIT_AFTER_OPS counts from there */
 
 struct sample {
-    int64_t at, gc_ns, cpu_ns, ops, covered;
+    int64_t at, gc_ns, sweep_ns, cpu_ns, alloc, ops, covered;
 };
 
 struct run {
@@ -72,6 +72,8 @@ static void look(struct run *r, hg_stats *st)
     note_overhead(r, st);
     struct sample s = {.at = hg_now(),
                        .gc_ns = gc_cpu(st),
+                       .sweep_ns = st->sweep_ns,
+                       .alloc = (int64_t)st->alloc_bytes,
                        .cpu_ns = process_cpu(),
                        .ops = limit_program_ops(r->live),
                        .covered =
@@ -97,25 +99,86 @@ static void measure(struct run *r)
     look(r, &r->to);
 }
 
-/* What virtual time needs to know (struct limit_program). */
+/* Allocation of mutators in what CPU time they had. */
+struct rate {
+    double bytes, ns;
+};
+
+static void add_rate(struct rate *r, const struct sample *a, const struct sample *b)
+{
+    r->bytes += (double)(b->alloc - a->alloc);
+    r->ns += (double)(b->cpu_ns - a->cpu_ns) - (double)(b->gc_ns - a->gc_ns) -
+             (double)(b->sweep_ns - a->sweep_ns);
+}
+
+/* Whether all of the time from a to b, or nothing of it, is in one of n cycles: 1 or 0; else -1. */
+static int in_cycle(const struct sample *a, const struct sample *b, const hg_cycle *cycle, int n)
+{
+    int in = 0;
+    for (int i = 0; i < n && in == 0; i++) {
+        if (cycle[i].start_ns <= a->at && b->at <= cycle[i].end_ns)
+            in = 1;
+        else if (cycle[i].start_ns < b->at && a->at < cycle[i].end_ns)
+            in = -1;
+    }
+    return in;
+}
+
+/* While a cycle runs a program is slower: its caches lose what marking reads, and stores tell the
+ * collector. Where no look fell into a cycle, both rates are the one of all the run. */
+static void know_rates(const struct run *r, const hg_cycle *cycle, int n, struct limit_program *p)
+{
+    struct rate calm = {0, 0}, marking = {0, 0}, all = {0, 0};
+    for (int i = 1; i < r->samples; i++) {
+        int in = in_cycle(&r->sample[i - 1], &r->sample[i], cycle, n);
+        if (in >= 0)
+            add_rate(in == 1 ? &marking : &calm, &r->sample[i - 1], &r->sample[i]);
+        add_rate(&all, &r->sample[i - 1], &r->sample[i]);
+    }
+    p->calm_rate = calm.ns > 0 ? calm.bytes / calm.ns : all.bytes / all.ns;
+    p->rate = marking.ns > 0 ? marking.bytes / marking.ns : all.bytes / all.ns;
+}
+
+/* Sums over the cycles of a run. */
+struct cycle_sums {
+    int n;
+    double scanned, heap, stack, gc_ns; /* bytes scanned: all, of the heap, of stacks */
+    double live;                        /* bytes found live, without what was allocated meanwhile */
+    double at_end, late, quiet_ns;      /* late: bytes allocated between trigger and start */
+};
+
+static struct cycle_sums add_up(const struct run *r, const hg_cycle *cycle, int n)
+{
+    struct cycle_sums s = {0};
+    for (; s.n < n && cycle[s.n].start_ns >= r->live->begin; s.n++) {
+        const hg_cycle *c = &cycle[s.n];
+        s.scanned += (double)(c->scanned_heap + c->scanned_stack + c->scanned_roots);
+        s.heap += (double)c->scanned_heap;
+        s.stack += (double)c->scanned_stack;
+        s.gc_ns += (double)(c->background_ns + c->idle_ns + c->assist_ns);
+        s.live += (double)c->heap_marked - ((double)c->heap_at_end - (double)c->heap_at_start);
+        s.at_end += (double)c->heap_at_end;
+        s.late += fmax((double)c->heap_at_start - (double)c->trigger, 0);
+        s.quiet_ns += (double)(c->mark_ns - c->start_ns);
+    }
+    return s;
+}
+
+/* What virtual time needs to know (struct limit_program). Without a cycle: not known. */
 static void know_program(const struct run *r, struct limit_program *p)
 {
     hg_cycle *cycle = sim_alloc(KEPT, sizeof *cycle);
-    int n = hg_stats_cycles(r->live->rt, cycle, KEPT), counted = 0;
-    double scanned = 0, gc_ns = 0, stack = 0;
-    for (int i = 0; i < n && cycle[i].start_ns >= r->live->begin; i++) {
-        const hg_cycle *c = &cycle[i];
-        scanned += (double)(c->scanned_heap + c->scanned_stack + c->scanned_roots);
-        gc_ns += (double)(c->background_ns + c->idle_ns + c->assist_ns);
-        stack += (double)c->scanned_stack;
-        counted++;
-    }
-    const struct sample *a = &r->sample[0], *b = &r->sample[r->samples - 1];
-    double mutator_ns = (double)(b->cpu_ns - a->cpu_ns) - (double)(b->gc_ns - a->gc_ns);
-    p->rate = (double)(r->to.alloc_bytes - r->from.alloc_bytes) / mutator_ns;
-    p->speed = counted > 0 ? scanned / gc_ns : (double)NAN;
-    p->stack = counted > 0 ? stack / counted : (double)NAN;
+    int n = hg_stats_cycles(r->live->rt, cycle, KEPT);
+    struct cycle_sums s = add_up(r, cycle, n);
+    p->procs = r->to.procs;
     p->overhead = r->overhead;
+    know_rates(r, cycle, n, p);
+    p->scan = fmin(s.heap / s.live, 1);
+    p->speed = s.scanned / s.gc_ns;
+    p->sweep = (double)(r->to.sweep_ns - r->from.sweep_ns) / s.at_end;
+    p->late_ns = s.late / (s.n * p->calm_rate * p->procs);
+    p->quiet_ns = s.quiet_ns / s.n;
+    p->stack = s.stack / s.n;
     free(cycle);
 }
 

@@ -8,8 +8,8 @@
  *
  * The leak grows with time and not with operations, so that the runs with and without a limit hold
  * the same at any moment. In scenario `hard` it is a cache: refused, its task goes without for
- * REFUSED_NS, then insists (hg_alloc), and the hook out_of_memory lets the cache go. Without a
- * limit the program lets go of it itself, at its full size. Only that one task touches the cache
+ * LIMIT_REFUSED_NS, then insists (hg_alloc), and the hook out_of_memory lets the cache go. Without
+ * a limit the program lets go of it itself, at its full size. Only that one task touches the cache
  * and runs the hook.
  */
 #include "sim/limit_program.h"
@@ -26,7 +26,6 @@
 #define COMPUTE      3000 /* rounds of the random generator: some microseconds */
 #define YIELD        256  /* likewise: lets other tasks run */
 #define LEAK_NS      INT64_C(2000000)
-#define REFUSED_NS   INT64_C(100000000)
 #define OTHER_NS     INT64_C(1000000)
 #define OTHER_OBJECT 4096
 
@@ -175,7 +174,7 @@ static void meet_refusal(struct limit_live *l)
 {
     int64_t before = atomic_load_explicit(&l->let_go, memory_order_relaxed);
     add(&l->refused, 1);
-    hg_sleep(REFUSED_NS);
+    hg_sleep(LIMIT_REFUSED_NS);
     while (!stopping(l) && atomic_load_explicit(&l->let_go, memory_order_relaxed) == before)
         leak_entry(l, true);
 }

@@ -1,6 +1,7 @@
 /* limit_report.c: what `hedge-sim limit` prints: two rows a scenario, without a limit and with it,
  * and the prediction below; then what the limit did, and warnings. At most 80 columns. A predicted
- * program has its CPUs to itself: both its shares of GC are one. */
+ * program has its CPUs to itself: both its shares of GC are one, but at a hard limit, where it
+ * sleeps. */
 #include "sim/limit.h"
 #include "sim/machine.h"
 #include "sim/size.h"
@@ -64,8 +65,9 @@ void limit_report_pair(FILE *out, const struct limit_options *opt, const struct 
                sim_size_text((double)opt->limit, text));
     if (p->limited.done && !isnan(f[LIMIT_PREDICTED_GC])) {
         fprintf(out, "%-6s %-9s", "", "predicted");
+        double used = p->scenario->hard ? (double)NAN : f[LIMIT_PREDICTED_GC];
         fprintf(out, " %5s", percent(f[LIMIT_PREDICTED_GC], text));
-        fprintf(out, " %5s", percent(f[LIMIT_PREDICTED_GC], text));
+        fprintf(out, " %5s", percent(used, text));
         fprintf(out, " %7s", percent(f[LIMIT_PREDICTED_WORST], text));
         fprintf(out, " %8s", percent(f[LIMIT_PREDICTED_LIMITER], text));
         fprintf(out, " %7s %7s", "", "");
@@ -102,12 +104,13 @@ static void report_effect(FILE *out, const struct limit_pair *p)
     }
 }
 
+/* At a hard limit tasks sleep: what such a run used says nothing about the machine. */
 static void warn_busy(FILE *out, const struct limit_options *opt, const struct limit_pair *pairs)
 {
     double least = 1;
     for (int i = 0; i < opt->scenarios; i++) {
         const struct limit_result *r[] = {&pairs[i].free, &pairs[i].limited};
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < (opt->scenario[i]->hard ? 1 : 2); k++)
             if (r[k]->done)
                 least = fmin(least, r[k]->figure[LIMIT_CPU_USED]);
     }

@@ -36,9 +36,12 @@ struct pacer_load {
     double calm_before, calm_after; /* allocation rate before the trigger: at first, then */
     double change_at;               /* where it changes: share of the way from live to goal */
     double rate, speed;             /* while marking: allocation and marking */
+    double sweep;                   /* CPU-ns of sweeping per byte of heap: no GC to the limiter */
     double live, stack;             /* bytes that are reachable, if the heap has so many; stacks */
     double scan;                    /* share of what is live that is scanned, 0..1 */
     double demand;                  /* share of CPU time that the mutators want, 0..1 */
+    double late_ns;                 /* from the trigger to the cycle's start: the driver's thread */
+    double quiet_ns;                /* from there to marking: handshakes; 0: 100 us */
     double wobble;                  /* noise within the cycle: deviation of the rate's logarithm */
     uint64_t wobble_seed;
     double level; /* rate / speed without the noise: what a policy would know if it knew all */
@@ -92,7 +95,7 @@ void pacer_trace_source(struct pacer_source *s, const struct pacer_trace *t, uin
 
 /* ---- the closed loop (pacer_loop.c) ---- */
 
-#define PACER_PROCS   4
+#define PACER_PROCS   4   /* of the loop, unless it is told otherwise */
 #define PACER_WINDOWS 100 /* of the limiter in a second */
 
 /* What one cycle came to. */
@@ -101,12 +104,15 @@ struct pacer_cycle {
     double heap_at_end, live;  /* live: what was found live, stacks included */
     double allocated;          /* from the end of the last cycle to the end of this one */
     double assist_ns, gc_ns, wait_ns;
-    double cpu_ns; /* procs x wall time, the calm included */
+    double cpu_ns;    /* procs x wall time, the calm included */
+    double asleep_ns; /* of it: nobody had anything to do, as all waited at the hard limit */
+    bool full;        /* the hard limit leaves no room after it */
 };
 
 /* The memory limit in the loop (pacer_limit.c). */
 struct pacer_limit {
     double limit;                 /* 0: none; then nothing below is used */
+    bool hard;                    /* allocations past it are refused */
     double overhead;              /* bytes that it covers beside the heap, apart from stacks */
     double mapped;                /* heap pages in use or free, not given back */
     double peak;                  /* the most that it has covered */
@@ -120,10 +126,13 @@ struct pacer_limit {
 
 struct pacer_loop {
     struct hg_pacer pacer;
-    double heap; /* after the last cycle */
+    double heap;    /* after the last cycle */
+    double unswept; /* CPU-ns of sweeping that it left */
+    int procs;
     struct pacer_limit limit;
 };
 
+/* A caller may change procs and the limit's parameters before the first cycle. */
 void pacer_loop_init(struct pacer_loop *l, const struct hg_pacer_config *c);
 struct pacer_cycle pacer_loop_cycle(struct pacer_loop *l, const struct pacer_load *load);
 
@@ -133,13 +142,18 @@ void pacer_limit_init(struct pacer_limit *l, const struct hg_pacer_config *c);
 /* The heap has this size now, with stacks of so many bytes beside it. Returns what the pacer is
  * told of it. */
 struct hg_pacer_memory pacer_limit_heap(struct pacer_loop *l, double heap, double stack);
+/* Bytes that may be allocated before an allocation is refused, with this heap; infinite without a
+ * hard limit, 0 if it is less than an allocation takes. */
+double pacer_limit_room(const struct pacer_loop *l, double heap, double stack);
 /* All procs' CPU time has passed, some of it in the collector. */
 void pacer_limit_time(struct pacer_loop *l, double cpu_ns, double gc_ns);
+/* Time passes until the limiter lets a cycle begin; nothing runs. Returns CPU time of all procs. */
+double pacer_limit_wait(struct pacer_loop *l);
 /* Measuring begins: forgets the worst so far, and how often the limit was passed. Returns how long
  * the limiter has been on, in ns. */
 double pacer_limit_forget(struct pacer_loop *l);
 /* Largest share of CPU time that GC had in a second; NaN: no second has passed. */
-double pacer_limit_worst_second(const struct pacer_limit *l);
+double pacer_limit_worst_second(const struct pacer_loop *l);
 
 /* ---- runs (pacer_run.c) ---- */
 

@@ -11,6 +11,9 @@
  * loop may be longer than a window: the time in it is spread evenly, and each window is told. So it
  * holds only from the next step on; a step is a sixty-fourth of a cycle.
  *
+ * With a hard limit the heap may grow up to the limit less overhead (pacer_limit_room). The loop
+ * does the rest: whoever is refused waits for a cycle, and that for the limiter.
+ *
  * The same windows give the share of GC in the worst second. limit_passed is counted where the
  * runtime calls it: above the limit, and again after a sixteenth below.
  */
@@ -23,6 +26,7 @@
 #define KEEP_LIMIT 0.95
 #define RELEASE    (40 * 1048576.0 / 1e9) /* 4 MiB each 100 ms */
 #define TOLD_AGAIN (15.0 / 16)
+#define ALLOCATION 1024.0
 
 void pacer_limit_init(struct pacer_limit *l, const struct hg_pacer_config *c)
 {
@@ -54,6 +58,16 @@ struct hg_pacer_memory pacer_limit_heap(struct pacer_loop *loop, double heap, do
                                     .overhead = (int64_t)(l->overhead + stack)};
 }
 
+double pacer_limit_room(const struct pacer_loop *loop, double heap, double stack)
+{
+    const struct pacer_limit *l = &loop->limit;
+    double room = l->limit - l->overhead - stack - heap;
+
+    if (!l->hard)
+        return (double)INFINITY;
+    return room < ALLOCATION ? 0 : room;
+}
+
 /* Gives back what is free above what is kept, as fast as the runtime does. */
 static void give_back(struct pacer_loop *loop, double ns)
 {
@@ -69,7 +83,7 @@ static void give_back(struct pacer_loop *loop, double ns)
 static void end_window(struct pacer_loop *loop, double gc_ns)
 {
     struct pacer_limit *l = &loop->limit;
-    double cpu = WINDOW_NS * PACER_PROCS, *oldest = &l->second[l->windows % PACER_WINDOWS];
+    double cpu = WINDOW_NS * loop->procs, *oldest = &l->second[l->windows % PACER_WINDOWS];
 
     l->on = hg__pacer_limiter_update(&loop->pacer, (int64_t)cpu, (int64_t)gc_ns);
     l->second_gc += gc_ns - *oldest;
@@ -87,8 +101,8 @@ void pacer_limit_time(struct pacer_loop *loop, double cpu_ns, double gc_ns)
 
     if (l->limit <= 0)
         return;
-    while (l->window + cpu_ns >= WINDOW_NS * PACER_PROCS) {
-        double part = WINDOW_NS * PACER_PROCS - l->window;
+    while (l->window + cpu_ns >= WINDOW_NS * loop->procs) {
+        double part = WINDOW_NS * loop->procs - l->window;
 
         end_window(loop, l->window_gc + part * gc_part);
         cpu_ns -= part;
@@ -96,6 +110,19 @@ void pacer_limit_time(struct pacer_loop *loop, double cpu_ns, double gc_ns)
     }
     l->window += cpu_ns;
     l->window_gc += cpu_ns * gc_part;
+}
+
+double pacer_limit_wait(struct pacer_loop *loop)
+{
+    double waited = 0;
+
+    while (loop->limit.on) {
+        double left = WINDOW_NS * loop->procs - loop->limit.window;
+
+        pacer_limit_time(loop, left, 0);
+        waited += left;
+    }
+    return waited;
 }
 
 double pacer_limit_forget(struct pacer_loop *loop)
@@ -108,9 +135,11 @@ double pacer_limit_forget(struct pacer_loop *loop)
     return (double)loop->pacer.limiter.limited_ns;
 }
 
-double pacer_limit_worst_second(const struct pacer_limit *l)
+double pacer_limit_worst_second(const struct pacer_loop *loop)
 {
+    const struct pacer_limit *l = &loop->limit;
+
     if (l->windows < PACER_WINDOWS)
         return (double)NAN;
-    return l->worst / (WINDOW_NS * PACER_PROCS * PACER_WINDOWS);
+    return l->worst / (WINDOW_NS * loop->procs * PACER_WINDOWS);
 }

@@ -85,9 +85,9 @@ static void measure_limit(const struct pacer_loop *l, double limited, const stru
         figure[f] = (double)NAN;
     if (m->limit <= 0)
         return;
-    figure[PACER_GC_WORST] = pacer_limit_worst_second(m);
+    figure[PACER_GC_WORST] = pacer_limit_worst_second(l);
     figure[PACER_LIMITER_SHARE] =
-        ((double)l->pacer.limiter.limited_ns - limited) * PACER_PROCS / t->cpu_ns;
+        ((double)l->pacer.limiter.limited_ns - limited) * l->procs / t->cpu_ns;
     figure[PACER_OVER_LIMIT] = m->peak / m->limit;
     figure[PACER_LIMIT_PASSED] = 100.0 * m->passed / cycles;
 }

@@ -70,7 +70,8 @@ HG_API void hg_trace_ref(hg_tracer *t, const void *ref);
 HG_API void *hg_alloc(size_t size, const hg_layout *layout)
     __attribute__((alloc_size(1), assume_aligned(16)));
 /* S W: the same, but NULL when there is no memory, or size is absurd; no hook is called; everything
- * stays usable. */
+ * stays usable. NULL comes after two collections, which may have to wait for the limiter
+ * (hard_limit in runtime.h). */
 HG_API void *hg_try_alloc(size_t size, const hg_layout *layout);
 /* Usable bytes of the object that ref points into; 0: not in this heap. */
 HG_API size_t hg_size_of(const void *ref);

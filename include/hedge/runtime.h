@@ -19,7 +19,9 @@ typedef struct hg_options {
     int gc_percent;        /* GOGC: heap growth in per cent before the next cycle ends; -1: off */
     int64_t memory_limit;  /* GOMEMLIMIT: soft limit in bytes on all the runtime holds;
                             * INT64_MAX: none */
-    bool hard_limit;       /* past the memory limit allocation fails instead */
+    bool hard_limit;       /* past the memory limit allocation fails instead. It fails only after
+                            * two collections, and these wait until GC is within half of CPU time:
+                            * who asks again and again waits, and does not have GC take it all */
     size_t min_heap_bytes; /* the heap goal is never below this; 0: 4 MiB x GOGC/100 */
     const char *pacer;     /* policy: "max:5" (default), "adaptive", "mean:2", ... */
     bool assist;           /* tasks that allocate may be made to mark (default true) */

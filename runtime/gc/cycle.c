@@ -58,15 +58,33 @@ static void count_marking(int by)
 
 /* ---- requests and waiters ---- */
 
-uint64_t hg__gc_request(struct hg_gc *g)
+/* last: the number of the last cycle that is wanted in this way. */
+static uint64_t request(struct hg_gc *g, uint64_t *last)
 {
     hg__lock(&g->collect.lock);
     uint64_t number = (uint64_t)hg_load_rlx(&g->world->cycle) + 1;
-    if (g->collect.wanted < number)
-        g->collect.wanted = number;
+    if (*last < number)
+        *last = number;
     hg__unlock(&g->collect.lock);
     hg__gc_wake_driver(g);
     return number;
+}
+
+uint64_t hg__gc_request(struct hg_gc *g) { return request(g, &g->collect.wanted); }
+
+uint64_t hg__gc_request_deferred(struct hg_gc *g) { return request(g, &g->collect.deferred); }
+
+/* Whether a cycle after the running one was asked for; then *held: only the limiter is in its way.
+ * Who clears `limited` wakes the driver after that, and the driver has read driver_wake before
+ * this: no wake-up is lost. */
+static bool requested(struct hg_gc *g, bool *held)
+{
+    hg__lock(&g->collect.lock);
+    uint64_t last = hg_load_rlx(&g->world->cycle);
+    bool wanted = g->collect.wanted > last, deferred = g->collect.deferred > last;
+    hg__unlock(&g->collect.lock);
+    *held = deferred && !wanted && hg_load_rlx(&g->limited) != 0;
+    return wanted || (deferred && !*held);
 }
 
 static void commit_wait(void *arg)
@@ -172,7 +190,8 @@ static void drop_empty_spans(struct hg_gc *g)
 static void begin(struct hg_gc *g)
 {
     hg__lock(&g->collect.lock);
-    g->forced = g->collect.wanted > hg_load_rlx(&g->world->cycle);
+    uint64_t last = hg_load_rlx(&g->world->cycle);
+    g->forced = g->collect.wanted > last || g->collect.deferred > last;
     hg_add_sc(&g->world->cycle, 1u);
     hg__unlock(&g->collect.lock);
     hg__pace_cycle_start(g);
@@ -251,11 +270,10 @@ static void run_cycle(struct hg_gc *g)
 
 /* ---- the driver's thread ---- */
 
-static bool due(struct hg_gc *g, int64_t now)
+/* *held: a cycle would be due but for the limiter. */
+static bool due(struct hg_gc *g, int64_t now, bool *held)
 {
-    hg__lock(&g->collect.lock);
-    bool wanted = g->collect.wanted > hg_load_rlx(&g->world->cycle);
-    hg__unlock(&g->collect.lock);
+    bool wanted = requested(g, held);
     bool triggered = hg_load_acq(&g->triggered) != 0;
     if (triggered && hg_load_rlx(&g->heap_live) < hg_load_rlx(&g->trigger)) {
         triggered = false; /* by one who had not seen yet that the last cycle had begun */
@@ -319,6 +337,17 @@ static bool upkeep(struct hg_gc *g, int64_t now, struct upkeep *u)
     return more;
 }
 
+/* The limiter's windows go on while the driver holds a cycle back: the monitor may be asleep then,
+ * as all tasks may wait for that cycle. */
+static void rest_limited(struct hg_gc *g, uint32_t seen)
+{
+    struct hg_gc_sums sums;
+    hg__os_wait(&g->driver_wake, seen, hg_in(HG_LIMITER_NS));
+    int64_t now = hg__os_now();
+    hg__gc_sums(g, &sums);
+    hg__pace_limiter(g, &sums, now);
+}
+
 static void rest(struct hg_gc *g, uint32_t seen, struct upkeep *u)
 {
     int64_t now = hg__os_now();
@@ -337,7 +366,8 @@ static void *driver(void *arg)
     hg__os_timer_slack();
     while (!hg_load_acq(&g->stopping)) {
         uint32_t seen = hg_load_sc(&g->driver_wake);
-        if (due(g, hg__os_now())) {
+        bool held;
+        if (due(g, hg__os_now(), &held)) {
             run_cycle(g);
             continue;
         }
@@ -347,7 +377,10 @@ static void *driver(void *arg)
             else if (hg__sweep_done(g->world->heap))
                 finish(g);
         }
-        rest(g, seen, &u);
+        if (held)
+            rest_limited(g, seen);
+        else
+            rest(g, seen, &u);
     }
     return NULL;
 }

@@ -21,6 +21,7 @@
 #define HG_SCAN_WHOLE    16384u            /* deeper stacks are never scanned in one go */
 #define HG_CHUNK_BYTES   ((size_t)8 << 10) /* of a large object */
 #define HG_CYCLES_KEPT   256
+#define HG_LIMITER_NS    INT64_C(10000000) /* a window of the limiter, at least */
 
 /* Global roots (roots.c). */
 struct hg_root {
@@ -39,6 +40,7 @@ struct hg_collect_queue {
     struct hg_lock lock;    /* COLLECT */
     uint64_t wanted;        /* cycles that must have begun after a request: number of the
                              * last one wanted */
+    uint64_t deferred;      /* the same for refused allocations: the limiter may hold it back */
     struct hg_tcb *waiters; /* by gc_next; each has gc_wanted */
 };
 
@@ -77,7 +79,9 @@ struct hg_gc {
     _Atomic uint64_t assist_ratio; /* scan bytes per allocated byte, times 65536; 0: none */
     _Atomic uint32_t share;        /* background share, times 65536 */
     _Atomic int64_t credit;        /* scan bytes: the hedge a cycle starts with */
-    _Atomic uint32_t assist_on, limited;
+    _Atomic uint32_t assist_on;
+    _Atomic uint32_t limited; /* the limiter holds GC back; writers: under PACER; slow paths read it
+                               * as a hint, the driver before it waits for driver_wake */
     _Atomic uint32_t limit_told;
     _Atomic int64_t last_end; /* when the last cycle ended; the periodic one counts from here */
 
@@ -93,7 +97,15 @@ struct hg_gc {
     struct hg_cycle now;
     int64_t scanned_roots;
     int64_t scannable_at_trigger;
-    int64_t limiter_wall, limiter_gc, limiter_cpu; /* at its last window */
+
+    /* The limiter's window. PACER. Writers: the monitor, and the driver while it holds a cycle
+     * back; no other readers but of limiter_ns (stats). */
+    struct hg_gc_window {
+        int64_t began, gc, cpu; /* clock and sums at its start */
+        int64_t seen, idle_ns;  /* until when idle procs were counted; idle procs x time */
+    } window;
+    bool holding; /* what the limiter said last; `limited` says it to those without the lock */
+    int64_t limiter_ns; /* for how long it has held the collector back */
 
     /* History; PACER. */
     struct hg_cycle *cycles; /* ring of HG_CYCLES_KEPT */
@@ -104,6 +116,7 @@ struct hg_gc {
     /* Configuration. */
     bool check, hard_limit, trace_gc, trace_pacer;
     int stress;
+    int cpus; /* that the procs share: at most as many as there are procs */
     void *user;
     void (*limit_passed)(void *user, int64_t bytes);
     bool (*out_of_memory)(void *user, size_t wanted);
@@ -118,6 +131,8 @@ static inline struct hg_gc *hg__gc_of(const struct hg_world *w) { return w->coll
 
 /* Requests a cycle that begins after now; returns its number at least. */
 uint64_t hg__gc_request(struct hg_gc *g);
+/* The same for an allocation that was refused: the cycle begins once the limiter lets it. */
+uint64_t hg__gc_request_deferred(struct hg_gc *g);
 /* Waits until `number` is finished: parks a task, blocks a foreign thread. */
 void hg__gc_wait(struct hg_gc *g, uint64_t number);
 
@@ -194,7 +209,7 @@ void hg__gc_attention_slice(struct hg_mutator *m);
 void hg__gc_allocated(struct hg_mutator *m, size_t bytes); /* hook of mut */
 bool hg__gc_refuse(struct hg_mutator *m, size_t size);     /* hook of mut */
 /* hook of mut */
-bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned tries, bool may_fail);
+bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned *tries, bool may_fail);
 /* Driver: marks until no grey object exists and WEAK is reached. */
 void hg__gc_terminate(struct hg_gc *g);
 
@@ -204,6 +219,9 @@ void hg__pace_cycle_start(struct hg_gc *g);
 void hg__pace_scanned(struct hg_gc *g);    /* SCAN is over: MARK begins */
 void hg__pace_cycle_end(struct hg_gc *g);  /* marking is over */
 void hg__pace_tick(void *gc, int64_t now); /* hook of sched: monitor */
+/* The limiter: looks which procs are idle, and ends its window if that has been long enough. sums:
+ * taken after now. */
+void hg__pace_limiter(struct hg_gc *g, const struct hg_gc_sums *sums, int64_t now);
 void hg__pace_replan(struct hg_gc *g);
 void hg__gc_sums(struct hg_gc *g, struct hg_gc_sums *out);
 /* Adds to heap_live and starts a cycle at the trigger. */

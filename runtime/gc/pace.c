@@ -12,8 +12,6 @@
 #include "runtime/trace/trace.h"
 #include <string.h>
 
-#define LIMITER_WINDOW INT64_C(10000000)
-
 void hg__gc_sums(struct hg_gc *g, struct hg_gc_sums *out)
 {
     memset(out, 0, sizeof *out);
@@ -78,6 +76,8 @@ void hg__pace_init(struct hg_gc *g, const struct hg_pacer_config *c)
     g->cycles = hg__meta_alloc(g->world->meta, HG_CYCLES_KEPT * sizeof *g->cycles);
     HG_CHECK(g->cycles != NULL, "out of memory for the runtime's own data");
     g->opened_at = hg__os_now();
+    g->window.began = g->window.seen = g->opened_at;
+    g->window.cpu = hg__os_process_cpu();
     hg_store_rlx(&g->last_end, g->opened_at);
     hg__pace_replan(g);
 }
@@ -301,31 +301,66 @@ static void tell_limit(struct hg_gc *g)
         g->limit_passed(g->user, held);
 }
 
-/* CPU time that there was for tasks and collector in the last `wall` ns: what the process used, and
- * what idle procs left; at most all of what the procs could have. On a machine that is busy with
- * other things it is much less than that, and GC at half of all would be GC alone. */
-static int64_t available_cpu(const struct hg_gc *g, const struct hg_gc_sums *s, int64_t wall)
+/* ---- the limiter ---- */
+
+/* Procs whose threads sleep because they have nothing to run and nothing to mark. */
+static int asleep(const struct hg_gc *g)
 {
-    int64_t idle = wall * (int64_t)hg_load_rlx(&g->sched->idle_count);
-    int64_t there = s->process_cpu - g->limiter_cpu + idle, most = wall * g->sched->nprocs;
-    return there < most ? there : most;
+    int n = 0;
+    for (int i = 0; i < g->sched->nprocs; i++) {
+        struct hg_proc *p = g->sched->procs[i];
+        n += hg_load_rlx(&p->idle) != 0 &&
+             HG_MUT_STATE(hg_load_rlx(&p->mut.state)) == HG_MUT_BLOCKED;
+    }
+    return n;
 }
 
-static void update_limiter(struct hg_gc *g, const struct hg_gc_sums *s, int64_t now)
+/* CPU time that there was for tasks and collector in a window of `wall` ns: its CPUs, as far as the
+ * machine had them to give. What it had to give is seen from the procs that were awake: `used` is
+ * what they got, and they could have used `asked`, if there are CPUs for so many. Those asleep are
+ * taken to have got as much, had they asked. On a machine that is busy with other things this is
+ * much less than all of the CPUs, and GC at half of all would be GC alone. */
+static int64_t available_cpu(const struct hg_gc *g, int64_t wall, int64_t used, int64_t idle)
 {
-    if (now - g->limiter_wall < LIMITER_WINDOW)
-        return;
-    int64_t gc = s->background + s->idle + s->assist + s->scan;
-    int64_t wall = g->limiter_wall == 0 ? LIMITER_WINDOW : now - g->limiter_wall;
+    double all = (double)(wall * g->cpus), asked = (double)(wall * g->sched->nprocs - idle);
+    if (asked > all)
+        asked = all;
+    return (double)used < asked ? (int64_t)(all * (double)used / asked) : (int64_t)all;
+}
+
+/* A window is over. Returns whether GC is to be held back. */
+static bool end_window_locked(struct hg_gc *g, const struct hg_gc_sums *s, int64_t now)
+{
+    struct hg_gc_window *w = &g->window;
+    int64_t wall = now - w->began, gc = s->background + s->idle + s->assist + s->scan;
+    int64_t available = available_cpu(g, wall, s->process_cpu - w->cpu, w->idle_ns);
+    if (g->holding)
+        g->limiter_ns += wall;
+    g->holding = hg__pacer_limiter_update(&g->pacer, available, gc - w->gc) &&
+                 g->pacer.config.memory_limit != INT64_MAX;
+    *w = (struct hg_gc_window){.began = now, .gc = gc, .cpu = s->process_cpu, .seen = now};
+    return g->holding;
+}
+
+void hg__pace_limiter(struct hg_gc *g, const struct hg_gc_sums *sums, int64_t now)
+{
+    struct hg_gc_window *w = &g->window;
+    int idle = asleep(g);
     hg__lock(&g->pacer_lock);
-    bool on = hg__pacer_limiter_update(&g->pacer, available_cpu(g, s, wall), gc - g->limiter_gc);
+    if (now > w->seen) {
+        w->idle_ns += (now - w->seen) * idle;
+        w->seen = now;
+    }
+    if (now - w->began < HG_LIMITER_NS) {
+        hg__unlock(&g->pacer_lock);
+        return;
+    }
+    bool was = g->holding, on = end_window_locked(g, sums, now);
+    hg_store_rlx(&g->limited, on);
     hg__unlock(&g->pacer_lock);
-    g->limiter_wall = now;
-    g->limiter_gc = gc;
-    g->limiter_cpu = s->process_cpu;
-    hg_store_rlx(&g->limited, on && g->pacer.config.memory_limit != INT64_MAX);
-    tell_limit(g);
-    hg__pace_grew(g, 0); /* a cycle that the limiter held back may begin */
+    if (was && !on)
+        hg__gc_wake_driver(g); /* for what refused allocations wait for, and */
+    hg__pace_grew(g, 0);       /* a trigger that was passed meanwhile */
 }
 
 void hg__pace_tick(void *gc, int64_t now)
@@ -333,7 +368,8 @@ void hg__pace_tick(void *gc, int64_t now)
     struct hg_gc *g = gc;
     struct hg_gc_sums sums;
     hg__gc_sums(g, &sums);
-    update_limiter(g, &sums, now);
+    hg__pace_limiter(g, &sums, now);
+    tell_limit(g);
     if (hg__phase(g->world) != HG_PHASE_MARK) {
         observe(g, &sums);
         return;

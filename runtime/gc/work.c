@@ -330,18 +330,49 @@ bool hg__gc_refuse(struct hg_mutator *m, size_t size)
            limit != INT64_MAX;
 }
 
-bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned tries, bool may_fail)
+/* No collection makes room for an object that alone is above the hard limit. */
+static bool above_all(const struct hg_gc *g, size_t size)
+{
+    return g->hard_limit && size > (uint64_t)g->pacer.config.memory_limit;
+}
+
+/* How far an allocation that found no memory has got. */
+enum { TRY_RUNNING, TRY_FIRST, TRY_SECOND, TRIED };
+
+/* Waits for a cycle that may have made room. First for one that is running, as that is often
+ * enough; then for two that begin after now, of which the second frees what was allocated black in
+ * the first. False: all of that was done.
+ *
+ * The two are deferred while the limiter is on. A program that asks again and again would otherwise
+ * have GC take all CPU time; refusing it at once instead, without a cycle, might refuse what a
+ * cycle would have freed. Whoever is refused meanwhile waits for the same cycle. */
+static bool wait_for_room(struct hg_gc *g, unsigned *tries)
+{
+    uint64_t running = (uint64_t)hg_load_rlx(&g->world->cycle);
+    bool first = *tries == TRY_RUNNING;
+    if (first)
+        *tries = TRY_FIRST;
+    if (first && hg_load_acq(&g->finished) < running) {
+        hg__gc_wait(g, running);
+        return true;
+    }
+    if (*tries == TRIED)
+        return false;
+    ++*tries;
+    hg__gc_wait(g, hg__gc_request_deferred(g));
+    return true;
+}
+
+bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned *tries, bool may_fail)
 {
     struct hg_gc *g = hg__gc_of(m->world);
     bool absurd = size > g->world->heap->size;
-    if (!absurd && tries < 2) { /* the second cycle frees what the first allocated black */
-        hg__gc_wait(g, hg__gc_request(g));
+    if (!absurd && !above_all(g, size) && wait_for_room(g, tries))
         return true;
-    }
     if (may_fail)
         return false;
     if (!absurd && g->out_of_memory != NULL && g->out_of_memory(g->user, size)) {
-        hg__gc_wait(g, hg__gc_request(g)); /* what the hook let go of is free after a cycle */
+        hg__gc_wait(g, hg__gc_request_deferred(g)); /* what it let go of is free after a cycle */
         return true;
     }
     hg__fatal(

@@ -10,7 +10,9 @@
  *   1. a safepoint: answers requests, gives the proc to others if it is asked to
  *   2. tells the collector what was handed out since the last time (hooks.allocated: trigger,
  *      slices, sweep, assist)
- *   3. refills, in the mutator's own generation; takes the slot, with no safepoint from the refill
+ *   3. asks whether the heap may grow (hooks.refuse); if not, only slots of spans in use are to be
+ *      had
+ *   4. refills, in the mutator's own generation; takes the slot, with no safepoint from the refill
  *      to the publication
  * If a hook parks the task, hg__on_scheduler returns with nothing done and the task begins again,
  * on whatever proc.
@@ -148,7 +150,9 @@ static void *alloc_on_scheduler(void *a, void *b)
     resolve_layout(m, r);
     if (r->span == NULL) {
         hooks->allocated(m, r->size > HG_SMALL_MAX ? r->size : 0);
-        if (hooks->refuse(m, r->size)) {
+        /* Refused, a small object may still have a free slot of a span that is in use. */
+        m->cache.tight = hooks->refuse(m, r->size);
+        if (m->cache.tight && r->size > HG_SMALL_MAX) {
             r->no_room = true;
             return NULL;
         }
@@ -172,7 +176,7 @@ static __attribute__((noinline)) void *alloc_slow(size_t size, const hg_layout *
         r.no_room = false;
         hg__on_scheduler(m, alloc_on_scheduler, &r);
         m = hg__self();
-        if (r.no_room && !m->world->hooks.no_memory(m, size, tries++, may_fail))
+        if (r.no_room && !m->world->hooks.no_memory(m, size, &tries, may_fail))
             return NULL;
     }
     return r.result;

@@ -161,12 +161,12 @@ struct hg_hooks {
      * a cycle, mark, sweep. May park the task: then it does not return, and the task's allocation
      * begins again. */
     void (*allocated)(struct hg_mutator *m, size_t bytes);
-    /* Called after `allocated`: whether the hard limit forbids `size` bytes more. */
+    /* Called after `allocated`: whether the hard limit forbids the heap `size` bytes more. */
     bool (*refuse)(struct hg_mutator *m, size_t size);
-    /* No memory for `size` bytes, `tries` times now; on the task's own stack. False: give up; else
-     * it has made room, perhaps after parking the task until a cycle has ended, and the allocation
-     * begins again. */
-    bool (*no_memory)(struct hg_mutator *m, size_t size, unsigned tries, bool may_fail);
+    /* No memory for `size` bytes; on the task's own stack. False: give up; else it has made room,
+     * perhaps after parking the task until a cycle has ended, and the allocation begins again.
+     * *tries: 0 the first time in an allocation, then the hook's own. */
+    bool (*no_memory)(struct hg_mutator *m, size_t size, unsigned *tries, bool may_fail);
     /* Attention reasons other than handshakes, at a safepoint of a task, on the scheduler stack. */
     void (*attention)(struct hg_mutator *m, uint32_t reasons);
     /* m has kept a handshake waiting for `ns`; from the driver, which holds no lock. For

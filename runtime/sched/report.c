@@ -73,6 +73,10 @@ static bool nothing_can_wake_locked(struct hg_sched *s)
     HG_ASSERT_HELD(&s->lock);
     if (hg_load_rlx(&s->idle_count) != (uint32_t)s->nprocs || s->global_head != NULL)
         return false;
+    /* Before outside_waits (acquire): a task that is being posted, and is counted here, was counted
+     * there first, and stays so until it is in the queue, for which the lock is needed. */
+    if (hg__sched_tasks(s) == 0)
+        return false;
     /* Acquire: a task that has left its region was queued before the count went down, and a queued
      * one is seen here. */
     if (hg_load_acq(&s->regions) != 0 || hg_load_acq(&s->outside_waits) != 0 ||
@@ -83,7 +87,7 @@ static bool nothing_can_wake_locked(struct hg_sched *s)
         if (!hg__runq_empty(p) || hg_load_rlx(&p->timers.next) != INT64_MAX)
             return false;
     }
-    return s->global_head == NULL && hg__sched_tasks(s) != 0;
+    return true;
 }
 
 void hg__deadlock_check(struct hg_sched *s)

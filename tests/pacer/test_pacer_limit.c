@@ -56,6 +56,27 @@ Test(pacer_limiter, gc_that_takes_all_it_may_gets_half)
     }
 }
 
+/* Three procs to a CPU: the bucket is sized for what there is. */
+Test(pacer_limiter, procs_that_share_cpus)
+{
+    struct hg_pacer p = pacer(6), q = pacer(2);
+    struct hg_pacer_config c = p.config;
+    struct hg_pacer_cycle m = {.procs = 6};
+    struct hg_pacer_memory mem = {0};
+
+    c.cpus = 2;
+    hg__pacer_configure(&p, &c);
+    hg__pacer_cycle_end(&p, &m, &mem);
+    for (int i = 0; i < 100; i++) {
+        int64_t gc = i % 40 < 30 ? 20 * MS : 0;
+
+        cr_assert_eq(hg__pacer_limiter_update(&p, 20 * MS, gc),
+                     hg__pacer_limiter_update(&q, 20 * MS, gc), "window %d", i);
+    }
+    cr_expect_gt(q.limiter.limited_ns, 0);
+    cr_expect_eq(p.limiter.limited_ns, q.limiter.limited_ns);
+}
+
 Test(pacer_limiter, lets_go_when_gc_does)
 {
     struct hg_pacer p = pacer(2);

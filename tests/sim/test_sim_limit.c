@@ -148,8 +148,16 @@ Test(sim_limit, a_leak_is_told_once_and_the_program_goes_on)
                   late_cpu);
 }
 
-static const struct limit_program program = {
-    .rate = 0.2, .speed = 1.5, .stack = 4096, .overhead = 1.5e6};
+static const struct limit_program program = {.procs = 2,
+                                             .calm_rate = 0.2,
+                                             .rate = 0.2,
+                                             .scan = 0.9,
+                                             .speed = 1.5,
+                                             .sweep = 0.02,
+                                             .late_ns = 4e5,
+                                             .quiet_ns = 5e5,
+                                             .stack = 4096,
+                                             .overhead = 1.5e6};
 
 static struct limit_options options(double seconds)
 {
@@ -167,18 +175,96 @@ Test(sim_limit, predictions)
             r.figure[f] = (double)NAN;
         limit_predict(&o, &limit_scenarios[k], &program, &r);
         double gc = r.figure[LIMIT_PREDICTED_GC], progress = r.figure[LIMIT_PREDICTED_PROGRESS];
-        if (limit_scenarios[k].hard) {
-            cr_expect(isnan(gc) && isnan(progress), "a hard limit is not predicted");
-            continue;
-        }
+        double peak = r.figure[LIMIT_PREDICTED_PEAK];
         cr_expect(gc > 0.3 && gc <= HALF + (BURST_S + WINDOW_S) / 10, "%s: %g",
                   limit_scenarios[k].name, gc);
-        cr_expect(progress > 0.5 && progress < 1, "%s: %g", limit_scenarios[k].name, progress);
+        cr_expect(progress > 0.4 && progress < 1, "%s: %g", limit_scenarios[k].name, progress);
+        cr_expect(limit_scenarios[k].hard == (peak < 1.001), "%s: %g", limit_scenarios[k].name,
+                  peak);
     }
     struct limit_program unknown = {.rate = 0.2, .speed = (double)NAN};
     struct limit_result r = {.figure[LIMIT_PREDICTED_GC] = -1};
     limit_predict(&o, &limit_scenarios[LIMIT_BELOW], &unknown, &r);
     cr_expect_eq(r.figure[LIMIT_PREDICTED_GC], -1, "nothing is made up");
+}
+
+static struct limit_result predicted(enum limit_kind kind, const struct limit_program *p)
+{
+    struct limit_options o = options(10);
+    struct limit_result r;
+    limit_predict(&o, &limit_scenarios[kind], p, &r);
+    return r;
+}
+
+/* While the limiter is on the heap grows by what all procs allocate. */
+Test(sim_limit, more_procs_pass_the_limit_further)
+{
+    double last = 1.25;
+    for (int procs = 1; procs <= 8; procs *= 2) {
+        struct limit_program p = program;
+        p.procs = procs;
+        double peak = predicted(LIMIT_BELOW, &p).figure[LIMIT_PREDICTED_PEAK];
+        cr_expect_gt(peak, last + 0.1, "%d procs: %g after %g", procs, peak, last);
+        last = peak;
+    }
+}
+
+/* Each of these costs the program something where cycles follow each other. */
+Test(sim_limit, what_slows_a_program_down)
+{
+    struct limit_program slow = program, sweeps = program;
+    double at_first = predicted(LIMIT_BELOW, &program).figure[LIMIT_PREDICTED_PROGRESS];
+    slow.rate = 0.8 * program.rate;
+    sweeps.sweep = 10 * program.sweep;
+    double slower = predicted(LIMIT_BELOW, &slow).figure[LIMIT_PREDICTED_PROGRESS];
+    double sweeping = predicted(LIMIT_BELOW, &sweeps).figure[LIMIT_PREDICTED_PROGRESS];
+    cr_expect_lt(slower, 0.97 * at_first, "%g and %g", slower, at_first);
+    cr_expect_lt(sweeping, 0.97 * at_first, "%g and %g", sweeping, at_first);
+}
+
+/* A driver that is late leaves time without GC: the limiter has less to do. */
+Test(sim_limit, a_late_driver_spares_the_limiter)
+{
+    struct limit_program late = program;
+    late.late_ns = 10 * program.late_ns;
+    double before = predicted(LIMIT_BELOW, &program).figure[LIMIT_PREDICTED_LIMITER];
+    double after = predicted(LIMIT_BELOW, &late).figure[LIMIT_PREDICTED_LIMITER];
+    cr_expect_lt(after, 0.9 * before, "%g and %g", after, before);
+}
+
+/* At the hard limit with nothing to free: the limit holds, and GC is held at half of all CPU time,
+ * while nobody can do anything but wait. */
+Test(sim_limit, a_hard_limit_with_everything_alive)
+{
+    struct hg_pacer_config c = {.gc_percent = 100, .memory_limit = INT64_C(32) << 20};
+    struct pacer_load load = {.calm_before = 0.2,
+                              .calm_after = 0.2,
+                              .change_at = 1,
+                              .rate = 0.2,
+                              .speed = 1.5,
+                              .live = 1e9,
+                              .scan = 1,
+                              .demand = 1,
+                              .level = 0.13};
+    struct pacer_loop l;
+    double cpu = 0, gc = 0, asleep = 0;
+    c.policy = hg__policy_standard(HG_POLICY_MAX);
+    pacer_loop_init(&l, &c);
+    l.limit.hard = true;
+    struct pacer_cycle d = {0};
+    for (int i = 0; i < 100 && !d.full; i++)
+        d = pacer_loop_cycle(&l, &load);
+    cr_assert(d.full);
+    while (cpu < 20e9) {
+        d = pacer_loop_cycle(&l, &load);
+        cr_assert(d.full && d.allocated == 0, "%g bytes were allocated", d.allocated);
+        cpu += d.cpu_ns;
+        gc += d.gc_ns;
+        asleep += d.asleep_ns;
+    }
+    cr_expect_leq(l.limit.peak, (double)(32 << 20), "%g", l.limit.peak);
+    cr_expect(gc > 0.4 * cpu && gc < 0.5 * cpu, "%g of %g", gc, cpu);
+    cr_expect_float_eq(gc + asleep, cpu, 1e-6 * cpu, "%g and %g of %g", gc, asleep, cpu);
 }
 
 /* ---- live ---- */
@@ -234,6 +320,8 @@ Test(sim_limit, live_leak, .timeout = 120)
 Test(sim_limit, live_hard, .timeout = 120)
 {
     struct limit_result on = live(LIMIT_HARD, true, 1.5);
+    cr_expect_leq(on.figure[LIMIT_GC_SHARE], HALF + (BURST_S + WINDOW_S) / 1.5, "%g of all",
+                  on.figure[LIMIT_GC_SHARE]);
     cr_expect_geq(on.figure[LIMIT_REFUSED], 1);
     cr_expect_geq(on.figure[LIMIT_NO_MEMORY], 1);
     cr_expect_eq(on.figure[LIMIT_LET_GO], on.figure[LIMIT_NO_MEMORY],

@@ -35,7 +35,7 @@ static bool never_refuse(struct hg_mutator *m, size_t size)
     (void)size;
     return false;
 }
-static bool no_memory(struct hg_mutator *m, size_t size, unsigned tries, bool may_fail)
+static bool no_memory(struct hg_mutator *m, size_t size, unsigned *tries, bool may_fail)
 {
     (void)m;
     (void)size;
