@@ -79,11 +79,11 @@ bool hg__pacer_calm_observe(struct hg_pacer *p, int64_t alloc_bytes, int64_t mut
  */
 double hg__pacer_calm_ratio(const struct hg_pacer *p);
 
-/* limit.c: empties the bucket. */
-/* CPUs that the procs of the last cycle can use at once. */
+/* limit.c: CPUs that the procs of the last cycle can use at once. */
 int hg__pacer_cpus(const struct hg_pacer *p);
+/* limit.c: empties the bucket. */
 void hg__pacer_limiter_init(struct hg_pacer_limiter *l);
-/* limit.c: sizes the bucket for a number of procs. */
-void hg__pacer_limiter_size(struct hg_pacer_limiter *l, int procs);
+/* limit.c: sizes the bucket for a number of CPUs. */
+void hg__pacer_limiter_size(struct hg_pacer_limiter *l, int cpus);
 
 #endif

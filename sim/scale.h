@@ -46,10 +46,6 @@ struct scale_machine {
     double work[SCALE_QUANTILES]; /* a request's own work over its mean */
     /* How late a proc runs that slept for so long: the longer, the deeper its CPU slept. */
     double wake[SCALE_SLEEPS][SCALE_QUANTILES];
-    /* And what its caches have lost: how much longer the requests after such a sleep take, all
-     * together, in requests; and which part of what is left of it each of them pays. */
-    double chill[SCALE_SLEEPS];
-    double chill_share;
 };
 #define SCALE_FEW_CONNS 512
 

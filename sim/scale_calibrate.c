@@ -3,14 +3,15 @@
  *
  *   few, many   kv on one proc, 4,000 arrivals every 40 ms: CPU time of a request with few and with
  *               many connections. In bursts, as a proc that waits for a near timer spins, and its
- *               CPU time would say nothing; in long ones, as after each sleep caches are cold
+ *               CPU time would say nothing; in long ones, as a sleep leaves cold
+ *               caches behind
  *   large       the same with larger values: what an allocated byte costs
  *   fresh       without a collector: what memory costs that was never used before
  *   busy        60,000 arrivals a second, one by one: marking between requests, scans of stacks at
  *               switch-in
  *   all         that on each CPU at once: what marking costs while the others mark too
- *   alone       on one task, in this process: how the work of requests varies; how late sleeps end,
- *               and how much longer requests take then; sweeping with nobody running
+ *   alone       on one task, in this process: how the work of requests varies; how late sleeps end;
+ *               sweeping with nobody running
  */
 #include "sim/kv_child.h"
 #include "sim/kv_store.h"
@@ -18,6 +19,7 @@
 #include "sim/outfile.h"
 #include "sim/scale.h"
 #include "sim/sim.h"
+#include "sim/stats.h"
 #include <errno.h>
 #include <hedge/hedge.h>
 #include <math.h>
@@ -31,7 +33,6 @@
 #define ALONE        100000 /* requests */
 #define ALONE_CYCLES 6
 #define SLEEP_NS     INT64_C(200000000) /* for each length of sleep */
-#define CHILLED      32                 /* requests after a sleep */
 
 /* Columns of kv's table of cycles. */
 enum { SCANNED_HEAP = 10, SCANNED_STACK = 11, BACKGROUND_NS = 14, IDLE_NS = 15 };
@@ -145,9 +146,10 @@ static void requests(struct scale_machine *m, const struct measured *few,
 
 /* Bursts tell what parts a request's cost has, but not how much there is of it when requests come
  * one by one: queues are longer, and what a proc has just used is in its caches or not. So the
- * parts are scaled alike, until the simulation of `busy` has the median that was measured. */
+ * parts are scaled alike, until the simulation of `busy` has the median latency that was measured:
+ * that of three runs, as it moves with the machine's moments. */
 static void fit_service(const struct scale_options *opt, struct scale_machine *m,
-                        const struct measured *busy)
+                        const struct measured *busy, double p50)
 {
     struct scale_options here = *opt;
     struct kv_policy policy = {"max:5", false};
@@ -160,7 +162,7 @@ static void fit_service(const struct scale_options *opt, struct scale_machine *m
         here.machine.fixed_ns *= scale;
         here.machine.cold_ns *= scale;
         scale_run(&here, &policy, 1, NULL, &r, NULL);
-        *(r.metric[KV_P50] > m_of(busy)[KV_P50] ? &high : &low) = scale;
+        *(r.metric[KV_P50] > p50 ? &high : &low) = scale;
         kv_result_free(&r);
     }
     m->fixed_ns *= low;
@@ -175,22 +177,18 @@ struct alone {
     struct scale_machine *m;
     struct kv_store *store;
     hg_histogram work, late;
-    int64_t took; /* the last request */
-    uint64_t seq;
     int err;
 };
 
-static void one_request(struct alone *a)
+static void one_request(struct alone *a, uint64_t seq)
 {
-    uint64_t seq = ++a->seq;
     int64_t lock_ns = 0, from = hg_now();
     struct kv_request *request =
         kv_request_new(seq * 7919 % (uint64_t)a->opt->keys, seq, a->opt->garbage_nodes, 0);
     struct kv_response *response = kv_store_serve(a->store, request, &lock_ns);
     if (kv_response_check(a->store, request, response) < 0)
         a->err = -1;
-    a->took = hg_now() - from;
-    hg_histogram_add(&a->work, a->took);
+    hg_histogram_add(&a->work, hg_now() - from);
 }
 
 static void quantiles_of(const hg_histogram *h, double *q)
@@ -206,8 +204,8 @@ static void work_alone(struct alone *a)
     for (int pass = 0; pass < 2; pass++) {
         hg_collect(hg_current());
         hg_histogram_reset(&a->work);
-        for (int i = 0; i < ALONE; i++)
-            one_request(a);
+        for (uint64_t seq = 1; seq <= ALONE; seq++)
+            one_request(a, seq);
     }
     for (unsigned i = 0; i < HG_HISTOGRAM_BUCKETS; i++)
         sum += (double)a->work.count[i] * (double)hg_histogram_bucket_high(i);
@@ -217,39 +215,17 @@ static void work_alone(struct alone *a)
         a->m->work[i] /= mean;
 }
 
-/* Sleeps, and serves requests after that: how late sleeps end, and by how much the requests take
- * longer than the median of those with no sleep before them. Medians, as one interrupt is as long
- * as all of it. */
 static void sleep_alone(struct alone *a)
 {
-    static hg_histogram after[CHILLED];
-    double warm = (double)hg_histogram_quantile(&a->work, 0.5), first = 0, all = 0;
     for (int i = 0; i < SCALE_SLEEPS; i++) {
         hg_histogram_reset(&a->late);
-        for (int k = 0; k < CHILLED; k++)
-            hg_histogram_reset(&after[k]);
-        hg_collect(hg_current()); /* to use memory again, and not new one */
-        int64_t times = SLEEP_NS / scale_sleep_ns[i];
-        for (int64_t n = 0; n < times && n < ALONE / CHILLED; n++) {
+        for (int64_t slept = 0; slept < SLEEP_NS; slept += scale_sleep_ns[i]) {
             int64_t until = hg_in(scale_sleep_ns[i]);
             hg_sleep_until(until);
             hg_histogram_add(&a->late, hg_now() - until);
-            for (int k = 0; k < CHILLED; k++) {
-                one_request(a);
-                hg_histogram_add(&after[k], a->took);
-            }
         }
         quantiles_of(&a->late, a->m->wake[i]);
-        double total = 0; /* in requests */
-        for (int k = 0; k < CHILLED; k++) {
-            double more = (double)hg_histogram_quantile(&after[k], 0.5) / warm - 1;
-            total += fmax(0, more);
-            first += k == 0 ? fmax(0, more) : 0;
-        }
-        a->m->chill[i] = total;
-        all += total;
     }
-    a->m->chill_share = all > 0 ? fmin(1, fmax(1e-3, first / all)) : 1;
 }
 
 /* Collects a few times with nobody running; ns of sweeping of each. */
@@ -314,7 +290,7 @@ static int measure_alone(struct scale_machine *m, const struct kv_options *load)
 
 /* ---- all of it ---- */
 
-enum { FEW, MANY, LARGE, FRESH, BUSY, ALL, RUNS };
+enum { BUSY1, FEW, MANY, BUSY, LARGE, FRESH, ALL, BUSY3, RUNS };
 
 static int measure(const struct scale_options *opt, struct scale_machine *m)
 {
@@ -324,7 +300,9 @@ static int measure(const struct scale_options *opt, struct scale_machine *m)
         [MANY] = {.name = "many", .opt = load_of(opt, MANY_CONNS, true, 2)},
         [LARGE] = {.name = "large", .opt = load_of(opt, SCALE_FEW_CONNS, true, 1.5)},
         [FRESH] = {.name = "fresh", .opt = load_of(opt, SCALE_FEW_CONNS, true, 1)},
+        [BUSY1] = {.name = "busy", .opt = load_of(opt, MANY_CONNS, false, 1)},
         [BUSY] = {.name = "busy", .opt = load_of(opt, MANY_CONNS, false, 3)},
+        [BUSY3] = {.name = "busy", .opt = load_of(opt, MANY_CONNS, false, 1)},
         [ALL] = {.name = "all", .opt = load_of(opt, MANY_CONNS, false, 3)},
     };
     sim_machine_read(&here);
@@ -339,7 +317,8 @@ static int measure(const struct scale_options *opt, struct scale_machine *m)
     if (err == 0) {
         requests(m, &x[FEW], &x[MANY], &x[LARGE], &x[FRESH]);
         marking(m, &x[FEW], &x[MANY], &x[BUSY]);
-        fit_service(opt, m, &x[BUSY]);
+        double p50[3] = {m_of(&x[BUSY1])[KV_P50], m_of(&x[BUSY])[KV_P50], m_of(&x[BUSY3])[KV_P50]};
+        fit_service(opt, m, &x[BUSY], sim_median(p50, 3));
         if (x[ALL].opt.procs > 1)
             m->crowd_factor = cycle_ns(&x[ALL]) / cycle_ns(&x[BUSY]);
     }

@@ -19,11 +19,11 @@ static const struct figure {
     {                                                            \
 #field, offsetof(struct scale_machine, field), low, high \
     }
-    FIGURE(fixed_ns, 1, 1e9),      FIGURE(cold_ns, 0, 1e9),      FIGURE(byte_ns, 0, 1e6),
-    FIGURE(fresh_ns, 0, 1e6),      FIGURE(mark_rate, 1e-6, 1e6), FIGURE(stack_ns, 1, 1e9),
-    FIGURE(switch_in_ns, 0, 1e9),  FIGURE(stack_bytes, 1, 1e9),  FIGURE(sweep_ns, 0, 1e3),
-    FIGURE(handshake_ns, 0, 1e9),  FIGURE(alloc_factor, 1, 100), FIGURE(conn_scan_bytes, 0, 1e9),
-    FIGURE(remote_factor, 1, 100), FIGURE(chill_share, 1e-3, 1), FIGURE(crowd_factor, 0.1, 100),
+    FIGURE(fixed_ns, 1, 1e9),      FIGURE(cold_ns, 0, 1e9),        FIGURE(byte_ns, 0, 1e6),
+    FIGURE(fresh_ns, 0, 1e6),      FIGURE(mark_rate, 1e-6, 1e6),   FIGURE(stack_ns, 1, 1e9),
+    FIGURE(switch_in_ns, 0, 1e9),  FIGURE(stack_bytes, 1, 1e9),    FIGURE(sweep_ns, 0, 1e3),
+    FIGURE(handshake_ns, 0, 1e9),  FIGURE(alloc_factor, 1, 100),   FIGURE(conn_scan_bytes, 0, 1e9),
+    FIGURE(remote_factor, 1, 100), FIGURE(crowd_factor, 0.1, 100),
 };
 #define FIGURES (sizeof figures / sizeof *figures)
 
@@ -58,8 +58,6 @@ void scale_machine_builtin(struct scale_machine *m)
                  {28287, 41471, 48639, 53503, 56831, 59647, 93695, 246783, 1542360},
                  {26367, 34303, 36095, 39423, 48127, 63231, 94207, 1547990, 1547990},
                  {34815, 47615, 50943, 54783, 58367, 61439, 99839, 106554, 106554}},
-        .chill = {5.5, 6, 10, 14, 16},
-        .chill_share = 0.17,
     };
 }
 
@@ -77,14 +75,9 @@ static int quantiles_check(const char *name, const double *q, char *why, size_t 
 
 static int wakes_check(const struct scale_machine *m, char *why, size_t room)
 {
-    for (int i = 0; i < SCALE_SLEEPS; i++) {
+    for (int i = 0; i < SCALE_SLEEPS; i++)
         if (quantiles_check("wake_ns", m->wake[i], why, room) != 0)
             return -1;
-        if (m->chill[i] >= 0 && m->chill[i] <= 1e6)
-            continue;
-        snprintf(why, room, "chill: expected %d numbers from 0 to 1e6", SCALE_SLEEPS);
-        return -1;
-    }
     return 0;
 }
 
@@ -126,7 +119,6 @@ static int machine_from(const json_t *j, struct scale_machine *m, char *why, siz
     numbers_read(json_object_get(j, "work"), m->work, SCALE_QUANTILES);
     for (size_t i = 0; i < SCALE_SLEEPS; i++)
         numbers_read(json_array_get(json_object_get(j, "wake_ns"), i), m->wake[i], SCALE_QUANTILES);
-    numbers_read(json_object_get(j, "chill"), m->chill, SCALE_SLEEPS);
     return scale_machine_check(m, why, room);
 }
 
@@ -169,7 +161,6 @@ int scale_machine_write(FILE *out, const struct scale_machine *m)
     }
     json_object_set_new(j, "sleeps_ns", sleeps);
     json_object_set_new(j, "wake_ns", wakes);
-    json_object_set_new(j, "chill", numbers_json(m->chill, SCALE_SLEEPS));
     int err =
         json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) != 0 || fputc('\n', out) == EOF;
     json_decref(j);

@@ -103,7 +103,6 @@ static void divide_request(struct scale_world *w)
     double all = asked[0] + asked[1] + asked[2], bytes = scale_request_bytes(w->opt);
     double mean = table_mean(w->work_table);
     double service = scale_service_ns(w->opt) / (mean > 0 ? mean : 1);
-    w->service_ns = scale_service_ns(w->opt);
     double by_bytes = isnan(w->opt->service_us)
                           ? fmin(1, w->opt->machine.byte_ns * bytes / scale_service_ns(w->opt))
                           : 0;

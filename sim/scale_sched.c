@@ -9,7 +9,6 @@
  * there), and what a wake-up costs the one who makes it.
  */
 #include "sim/scale_world.h"
-#include <math.h>
 
 #define GLOBAL_ROUNDS 61u
 #define NEAR_TIMER_NS INT64_C(20000) /* a sleep shorter than this is spun away */
@@ -127,19 +126,11 @@ static void wake(struct scale_world *w, struct scale_proc *p, int64_t at)
     scale_heap_moved(w, p);
 }
 
-/* How late p runs, which is woken from its sleep. Its caches are cold then. */
-static int64_t wake_ns(struct scale_world *w, struct scale_proc *p)
-{
-    int64_t slept = w->now - p->began;
-    p->chill = fmax(p->chill, w->opt->machine.chill[scale_sleep_at(slept)]);
-    return scale_wake_ns(w, slept);
-}
-
 static void wake_for_work(struct scale_world *w, struct scale_proc *p)
 {
     p->seeks = true;
     w->seekers++;
-    wake(w, p, w->now + (p->state == SCALE_SPINS ? SPUN_NS : wake_ns(w, p)));
+    wake(w, p, w->now + (p->state == SCALE_SPINS ? SPUN_NS : scale_wake_ns(w, w->now - p->began)));
 }
 
 void scale_wake_one(struct scale_world *w)
@@ -169,9 +160,9 @@ static void stop_marking(struct scale_world *w, struct scale_proc *p)
 }
 
 /* When a proc that sleeps for its next timer runs: a timer of the kernel, and its grain. */
-static int64_t timer_wakes_at(struct scale_world *w, struct scale_proc *p)
+static int64_t timer_wakes_at(struct scale_world *w, const struct scale_proc *p)
 {
-    int64_t late = wake_ns(w, p), grain = w->profile->timer_grain_ns;
+    int64_t late = scale_wake_ns(w, w->now - p->began), grain = w->profile->timer_grain_ns;
     if (grain > 0)
         late += (int64_t)(sim_rng_next(&w->rng) % (uint64_t)grain);
     return w->now + late;

@@ -30,11 +30,6 @@ bool scale_task_start(struct scale_world *w, struct scale_proc *p, uint32_t t)
         c->stage = SCALE_WHOLE;
     int64_t bytes = w->stage_bytes[c->stage];
     int64_t own = (int64_t)(w->stage_ns[c->stage] * scale_draw(w, w->work_table));
-    if (c->stage == SCALE_MAKE || c->stage == SCALE_WHOLE) {
-        double cold = p->chill * w->opt->machine.chill_share;
-        p->chill -= cold;
-        own += (int64_t)(cold * w->service_ns);
-    }
     if (task->paid == 0) {
         int64_t held = scale_allocated(w, p, t, bytes, own);
         if (held < 0) {

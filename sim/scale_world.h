@@ -63,7 +63,6 @@ struct scale_proc {
     int64_t turn_at;  /* the running turn's beginning, for time slices */
     int64_t poll_gap; /* between two safepoints of what it runs */
     int64_t delay;    /* holds that others put on it meanwhile */
-    double chill;     /* more that requests here will take, as caches are cold; in requests */
     int64_t next_slice_at;
     int64_t credit, debt, pending;
     int64_t heap_taken, stacks_taken;   /* scan work that it is at, taken from the pool: bytes */
@@ -109,7 +108,7 @@ struct scale_world {
     struct scale_arrival ahead[SCALE_AHEAD];
     uint32_t ahead_first;
     double ahead_at, gap, burst;
-    double service_ns, stage_ns[SCALE_STAGES];
+    double stage_ns[SCALE_STAGES];
     int64_t stage_bytes[SCALE_STAGES];
     double work_table[1025], wake_table[SCALE_SLEEPS][1025]; /* by 1024ths of probability */
     double fresh_ns;    /* more per request without a collector */
@@ -168,18 +167,13 @@ static inline double scale_draw(struct scale_world *w, const double *table)
     double part = (double)((r >> 22) & 0xffffffff) / 4294967296.0;
     return table[i] + part * (table[i + 1] - table[i]);
 }
-/* The calibrated length of sleep that is nearest. */
-static inline int scale_sleep_at(int64_t slept)
+/* How late one runs that is woken after a sleep of so long. */
+static inline int64_t scale_wake_ns(struct scale_world *w, int64_t slept)
 {
     int i = 0;
     while (i + 1 < SCALE_SLEEPS && slept > (scale_sleep_ns[i] + scale_sleep_ns[i + 1]) / 2)
         i++;
-    return i;
-}
-/* How late one runs that is woken after a sleep of so long. */
-static inline int64_t scale_wake_ns(struct scale_world *w, int64_t slept)
-{
-    return (int64_t)scale_draw(w, w->wake_table[scale_sleep_at(slept)]);
+    return (int64_t)scale_draw(w, w->wake_table[i]);
 }
 static inline uint32_t scale_number(const struct scale_world *w, const struct scale_proc *p)
 {
