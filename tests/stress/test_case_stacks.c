@@ -6,6 +6,7 @@
  * are not counted among the holds.
  */
 #include "tests/stress/test_case.h"
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -193,6 +194,53 @@ Test(case_stacks, g10_holds_do_not_grow_with_tasks)
     cr_assert(many < 2 * few || many < 200000,
               "p99.9 of holds: %ld ns with 1000 parked tasks, %ld with %lu", (long)few, (long)many,
               (unsigned long)tasks);
+}
+
+/* ---- an idle proc that scans stacks sees that a task wants to run ---- */
+
+#define WAKES   500
+#define WAKE_NS INT64_C(400000)
+
+static void collector(void *arg)
+{
+    while (!stopping())
+        hg_collect(hg_current());
+    hg_waitgroup_done(arg);
+}
+
+/* Collections follow each other, and consist of the scan of stacks: the proc is idle for as long as
+ * this task sleeps. The median lateness, as the machine's own stalls are in the tail. */
+static int sleeper_main(void *arg)
+{
+    uint64_t tasks = *(uint64_t *)arg;
+    hg_waitgroup done = {{0}};
+    hg_histogram *late = calloc(1, sizeof *late);
+    hg_chan *gate;
+    MUST(late != NULL && hg_chan_new(0, 0, HG_LEAF, &gate) == 0, "no memory");
+    for (uint64_t i = 0; i < tasks; i++)
+        MUST(hg_go_copy(parked, &gate, sizeof gate) == 0, "no stack for task %lu",
+             (unsigned long)i);
+    hg_waitgroup_add(&done, 1);
+    case_go(collector, &done);
+    for (int i = 0; i < WAKES; i++) {
+        int64_t until = hg_in(WAKE_NS);
+        hg_sleep_until(until);
+        hg_histogram_add(late, hg_now() - until);
+    }
+    stop_and_wait(&done);
+    BOUND(hg_histogram_quantile(late, 0.5) < 60000, "half of the wakes are later than %ld ns",
+          (long)hg_histogram_quantile(late, 0.5));
+    free(late);
+    hg_chan_close(gate);
+    return CASE_DONE;
+}
+
+Test(case_stacks, an_idle_proc_that_scans_stacks_leaves_off_for_a_task)
+{
+    uint64_t tasks = test_scaled(50000);
+    hg_options o = case_options(1);
+    o.stack_bytes = 16384;
+    case_run(sleeper_main, &tasks, &o);
 }
 
 /* ---- S03: a loop with safepoints, and one without ---- */
