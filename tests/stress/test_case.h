@@ -59,6 +59,29 @@ static inline void case_go(void (*fn)(void *), void *arg)
     MUST(hg_go(fn, arg) == 0, "hg_go: no stack");
 }
 
+/* Tasks that go on until their main task has had enough. */
+__attribute__((unused)) static uint32_t case_stop_word; /* set by main tasks, read by theirs */
+static inline bool case_stopping(void)
+{
+    return __atomic_load_n(&case_stop_word, __ATOMIC_ACQUIRE) != 0;
+}
+static inline void case_stop_and_wait(hg_waitgroup *g)
+{
+    __atomic_store_n(&case_stop_word, 1, __ATOMIC_RELEASE);
+    hg_waitgroup_wait(g, HG_FOREVER);
+    __atomic_store_n(&case_stop_word, 0, __ATOMIC_RELEASE);
+}
+
+/* `bytes` of objects with references, 1 KiB each, and what holds them. */
+static inline void **case_live_new(size_t bytes)
+{
+    size_t n = bytes / 1024;
+    void **all = hg_alloc(n * sizeof *all, HG_REFS);
+    for (size_t i = 0; i < n; i++)
+        all[i] = hg_alloc(1024, HG_REFS);
+    return all;
+}
+
 static inline hg_stats case_stats(void)
 {
     hg_stats st = {.size = sizeof st};

@@ -12,16 +12,6 @@
 
 TestSuite(case_stacks, .timeout = 60);
 
-static uint32_t stop;
-static bool stopping(void) { return __atomic_load_n(&stop, __ATOMIC_ACQUIRE) != 0; }
-
-static void stop_and_wait(hg_waitgroup *g)
-{
-    __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
-    hg_waitgroup_wait(g, HG_FOREVER);
-    __atomic_store_n(&stop, 0, __ATOMIC_RELEASE);
-}
-
 /* ---- G07: 5 MB of references on one stack ---- */
 
 #define DEEP_WORDS ((size_t)5 * 1000 * 1000 / 8)
@@ -37,7 +27,7 @@ static int deep_frame(void *arg)
         if (i % 1024 == 0)
             hg_yield();
     }
-    while (!stopping()) {
+    while (!case_stopping()) {
         hg_keep_alive(hg_alloc(64, HG_REFS));
         hg_yield();
     }
@@ -50,7 +40,7 @@ static int deep_frame(void *arg)
 static void yielder(void *arg)
 {
     hg_waitgroup *done = arg;
-    while (!stopping()) {
+    while (!case_stopping()) {
         hg_keep_alive(hg_alloc(64, HG_REFS));
         hg_yield();
     }
@@ -75,7 +65,7 @@ static int deep_main(void *arg)
         whole |= c.scanned_stack >= DEEP_WORDS * 8;
     }
     uint64_t cycles = case_stats().cycles - before;
-    stop_and_wait(&done);
+    case_stop_and_wait(&done);
     MUST(whole, "the deep stack was never scanned");
     /* Read in one piece it takes several ms, once a cycle. */
     hg_histogram *hold = case_histogram(HG_HIST_HOLD);
@@ -102,7 +92,7 @@ static int in_pieces_frame(void *arg)
     uint64_t *held[PIECES_WORDS];
     for (size_t i = 0; i < PIECES_WORDS; i++)
         held[i] = i % 64 == 0 ? hg_alloc(16, HG_LEAF) : held[i - 1];
-    while (!stopping()) {
+    while (!case_stopping()) {
         uint64_t *volatile *oldest = &held[PIECES_WORDS - 1];
         MUST((*oldest)[0] == 0, "an object deep in a stack was freed");
         hg_yield();
@@ -126,7 +116,7 @@ static int in_pieces_main(void *arg)
              "cycle %lu ended with %lu bytes of stacks scanned of %lu", (unsigned long)c.number,
              (unsigned long)c.scanned_stack, (unsigned long)(PIECES_WORDS * 8));
     }
-    stop_and_wait(&done);
+    case_stop_and_wait(&done);
     return CASE_DONE;
 }
 
@@ -163,7 +153,7 @@ static int crowd_main(void *arg)
         case_go(yielder, &done);
     for (int i = 0; i < 10; i++)
         hg_collect(hg_current());
-    stop_and_wait(&done);
+    case_stop_and_wait(&done);
     hg_histogram *hold = case_histogram(HG_HIST_HOLD);
     MUST(hold->total > 20, "only %lu holds", (unsigned long)hold->total);
     crowd->p999 = hg_histogram_quantile(hold, 0.999);
@@ -203,7 +193,7 @@ Test(case_stacks, g10_holds_do_not_grow_with_tasks)
 
 static void collector(void *arg)
 {
-    while (!stopping())
+    while (!case_stopping())
         hg_collect(hg_current());
     hg_waitgroup_done(arg);
 }
@@ -227,7 +217,7 @@ static int sleeper_main(void *arg)
         hg_sleep_until(until);
         hg_histogram_add(late, hg_now() - until);
     }
-    stop_and_wait(&done);
+    case_stop_and_wait(&done);
     BOUND(hg_histogram_quantile(late, 0.5) < 60000, "half of the wakes are later than %ld ns",
           (long)hg_histogram_quantile(late, 0.5));
     free(late);
@@ -248,7 +238,7 @@ Test(case_stacks, an_idle_proc_that_scans_stacks_leaves_off_for_a_task)
 static void polite_loop(void *arg)
 {
     volatile uint64_t x = 0;
-    while (!stopping()) {
+    while (!case_stopping()) {
         for (int i = 0; i < 10000; i++)
             x++;
         hg_safepoint();
@@ -265,7 +255,7 @@ static int polite_main(void *arg)
     case_go(polite_loop, &done);
     for (int i = 0; i < 100; i++)
         hg_collect(hg_current());
-    stop_and_wait(&done);
+    case_stop_and_wait(&done);
     int64_t later = case_stall();
     stall = later > stall ? later : stall;
     hg_histogram *h = case_histogram(HG_HIST_HANDSHAKE);
@@ -339,7 +329,7 @@ static void region_user(void *arg)
     struct region_job job = *(struct region_job *)arg;
     struct hg_rand r = {job.seed ^ hg_task_id()};
     uint64_t *held[8] = {NULL};
-    for (uint64_t n = 1; !stopping(); n++) {
+    for (uint64_t n = 1; !case_stopping(); n++) {
         uint64_t **slot = &held[hg_rand_below(&r, 8)];
         *slot = hg_alloc(2048, HG_LEAF); /* the way out of the region leads to the heap at once */
         (*slot)[0] = n;
@@ -366,7 +356,7 @@ static int regions_main(void *arg)
         hg_collect(hg_current());
     MUST(case_stats().cycles > before + 5, "only %lu cycles",
          (unsigned long)(case_stats().cycles - before));
-    stop_and_wait(&done);
+    case_stop_and_wait(&done);
     return CASE_DONE;
 }
 
