@@ -18,8 +18,8 @@
 
 /* ---- machines (scale_machine.c) ---- */
 
-/* Of a distribution: scale_quantile_at. What lies beyond the last is left out: one in a hundred
- * thousand is the machine's doing, and would count as often as one in a thousand. */
+/* Of a distribution: scale_quantile_at. The largest ten-thousandth is left out: it is the machine's
+ * doing, and would be drawn as often as what is between it and one in a thousand. */
 #define SCALE_QUANTILES 9
 extern const double scale_quantile_at[SCALE_QUANTILES];
 #define SCALE_SLEEPS 5 /* lengths of sleep, rising: scale_sleep_ns */

@@ -320,7 +320,7 @@ static int measure(const struct scale_options *opt, struct scale_machine *m)
         double p50[3] = {m_of(&x[BUSY1])[KV_P50], m_of(&x[BUSY])[KV_P50], m_of(&x[BUSY3])[KV_P50]};
         fit_service(opt, m, &x[BUSY], sim_median(p50, 3));
         if (x[ALL].opt.procs > 1)
-            m->crowd_factor = cycle_ns(&x[ALL]) / cycle_ns(&x[BUSY]);
+            m->crowd_factor = fmax(1, cycle_ns(&x[ALL]) / cycle_ns(&x[BUSY]));
     }
     for (int i = 0; i < n; i++)
         kv_result_free(&x[i].r);

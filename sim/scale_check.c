@@ -23,7 +23,7 @@
 #define CHECKED_MAX   (PROCS * LOADS)
 #define CHECK_COLUMNS 13
 
-static const double load_at[LOADS] = {0.2, 0.35, 0.5};
+static const double load_at[LOADS] = {0.25, 0.4, 0.55};
 
 struct checked {
     int procs;

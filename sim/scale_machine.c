@@ -19,11 +19,11 @@ static const struct figure {
     {                                                            \
 #field, offsetof(struct scale_machine, field), low, high \
     }
-    FIGURE(fixed_ns, 1, 1e9),      FIGURE(cold_ns, 0, 1e9),        FIGURE(byte_ns, 0, 1e6),
-    FIGURE(fresh_ns, 0, 1e6),      FIGURE(mark_rate, 1e-6, 1e6),   FIGURE(stack_ns, 1, 1e9),
-    FIGURE(switch_in_ns, 0, 1e9),  FIGURE(stack_bytes, 1, 1e9),    FIGURE(sweep_ns, 0, 1e3),
-    FIGURE(handshake_ns, 0, 1e9),  FIGURE(alloc_factor, 1, 100),   FIGURE(conn_scan_bytes, 0, 1e9),
-    FIGURE(remote_factor, 1, 100), FIGURE(crowd_factor, 0.1, 100),
+    FIGURE(fixed_ns, 1, 1e9),      FIGURE(cold_ns, 0, 1e9),      FIGURE(byte_ns, 0, 1e6),
+    FIGURE(fresh_ns, 0, 1e6),      FIGURE(mark_rate, 1e-6, 1e6), FIGURE(stack_ns, 1, 1e9),
+    FIGURE(switch_in_ns, 0, 1e9),  FIGURE(stack_bytes, 1, 1e9),  FIGURE(sweep_ns, 0, 1e3),
+    FIGURE(handshake_ns, 0, 1e9),  FIGURE(alloc_factor, 1, 100), FIGURE(conn_scan_bytes, 0, 1e9),
+    FIGURE(remote_factor, 1, 100), FIGURE(crowd_factor, 1, 100),
 };
 #define FIGURES (sizeof figures / sizeof *figures)
 
