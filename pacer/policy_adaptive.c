@@ -6,7 +6,8 @@
  *   forecast   level, raised by what the rate before the trigger shows
  *   error      log(measured) - forecast; the sizes of the newest ERRORS are kept
  *   reserve    max(error, KEEP * reserve): a maximum that forgets by half in 34 cycles
- *   hedge      min(reserve, SETTLED * largest of the kept sizes)
+ *   hedge      min(reserve, SETTLED * largest of the kept sizes); over a forecast that was raised
+ *              only what is left of it, or SETTLED * usual error where that is more
  *   estimate   max(exp(forecast), exp(forecast + hedge) - ALLOWANCE * tolerance)
  *
  * where the tolerance is what a cycle may pass its goal by before a task owes anything for it
@@ -21,9 +22,10 @@
  *
  * Change of level. An error is suspect if it is larger than JUMP_SPREADS usual errors and
  * JUMP_LEAST (a factor of two). One suspect says nothing yet: if it was upwards the next cycle
- * expects as much again, if it was downwards nothing changes. A second one in the same direction is
- * the new level, at the higher of the two. So a step down is followed after two cycles, and
- * errors about the old level say nothing of the new one.
+ * expects as much again (and not that much on top as well: it counts as an error only from the
+ * cycle after), if it was downwards nothing changes. A second one in the same direction is the new
+ * level, at the higher of the two. So a step down is followed after two cycles, and errors about
+ * the old level say nothing of the new one.
  *
  * Before the trigger. The allocation rate between cycles (calm.c) is compared with what it was
  * before the cycles behind the level. If it has risen by more than it does without a meaning, and
@@ -52,12 +54,16 @@
 
 static double logarithm(double v) { return log(fmax(v, RATIO_LEAST)); }
 
-/* How large an error is that no noise explains: outliers among the errors do not count. */
+/* A standard deviation of the errors, as their median has it: outliers among them do not count. */
+static double usual_error(const struct hg_pacer_adaptive *a)
+{
+    return MEDIAN_SIGMA * hg__window_quantile(a->error, a->errors, 0.5);
+}
+
+/* How large an error is that no noise explains. */
 static double jump(const struct hg_pacer_adaptive *a)
 {
-    double usual = MEDIAN_SIGMA * hg__window_quantile(a->error, a->errors, 0.5);
-
-    return fmax(JUMP_LEAST, JUMP_SPREADS * usual);
+    return fmax(JUMP_LEAST, JUMP_SPREADS * usual_error(a));
 }
 
 static void push_error(struct hg_pacer_adaptive *a, double e)
@@ -126,22 +132,22 @@ static void learn(struct hg_pacer *p, int age)
 {
     struct hg_pacer_adaptive *a = &p->adaptive;
     double x = logarithm(p->window[age]), rate = p->calm.window[age];
-    double e = x - a->level, moved = shift(a, rate);
+    double e = x - a->level, moved = shift(a, rate), most = jump(a);
 
+    if (a->suspect > 0) /* after `most`: a suspect makes no other look usual */
+        push_error(a, a->suspect);
     a->reserve *= KEEP;
     if (a->count == 0) {
         begin_level(a, x, 1, rate);
     } else if (moved != 0 && fabs(e - moved) < fabs(e)) {
         begin_level(a, x, 1, rate);
         push_error(a, e - moved);
-    } else if (fabs(e) <= jump(a)) {
+    } else if (fabs(e) <= most) {
         follow(a, e, rate);
     } else if (a->suspect * e > 0) {
         begin_level(a, fmax(x, logarithm(p->window[age + 1])), 2, rate);
     } else {
         a->suspect = e;
-        if (e > 0)
-            push_error(a, e);
     }
 }
 
@@ -149,11 +155,14 @@ static double estimate(const struct hg_pacer *p)
 {
     const struct hg_pacer_adaptive *a = &p->adaptive;
     double settled = SETTLED * hg__window_quantile(a->error, a->errors, 1);
-    double hedge = fmin(a->reserve, settled), forecast = a->level + fmax(a->suspect, 0);
+    double hedge = fmin(a->reserve, settled), raised = fmax(a->suspect, 0), forecast;
     double tolerance = ALLOWANCE * (double)hg__pacer_tolerance(p);
 
     if (p->calm.parts > 0)
-        forecast = fmax(forecast, a->level + shift(a, p->calm.rate));
+        raised = fmax(raised, shift(a, p->calm.rate));
+    if (raised > 0)
+        hedge = fmax(hedge - raised, fmin(hedge, SETTLED * usual_error(a)));
+    forecast = a->level + raised;
     return fmax(exp(forecast), exp(forecast + hedge) - hg__policy_ratio_of_runway(p, tolerance));
 }
 

@@ -110,6 +110,26 @@ Test(pacer_adaptive, a_rise_is_expected_to_last)
 }
 
 /* A program that has started: its errors were large, and are not any more. */
+/* An outlier that the next forecast expects again is not its error too: neither the first one, nor
+ * one of many that the hedge already knows, nor one after a single ratio. */
+Test(pacer_adaptive, an_outlier_is_not_counted_twice)
+{
+    for (int calm_cycles = 1; calm_cycles <= 12; calm_cycles++) {
+        struct hg_pacer p = pacer("adaptive");
+
+        /* Every other ratio is no outlier any more. */
+        for (int outlier = 0; outlier < (calm_cycles > 1 ? 4 : 1); outlier++) {
+            for (int i = 0; i < calm_cycles; i++)
+                feed(&p, i & 1 ? 0.1 : 0.12);
+            feed(&p, 6);
+            cr_expect_lt(p.plan.cons_mark, 12, "%d calm, outlier %d: %g", calm_cycles, outlier,
+                         p.plan.cons_mark);
+            cr_expect_geq(p.plan.cons_mark, 1, "%d calm, outlier %d: %g", calm_cycles, outlier,
+                          p.plan.cons_mark);
+        }
+    }
+}
+
 Test(pacer_adaptive, the_hedge_is_given_back_when_noise_ends)
 {
     struct hg_pacer p = pacer("adaptive");
