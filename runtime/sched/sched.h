@@ -28,6 +28,7 @@
 #define HG_RUNTIME_SCHED_SCHED_H
 #include "base/rand.h"
 #include "runtime/mut/mut.h"
+#include <errno.h>
 #include <hedge/task.h>
 
 /* ---- tasks ---- */
@@ -43,6 +44,10 @@ enum hg_task_state {
 /* Why a park ended; the waker that wins gives it. */
 enum hg_wake { HG_WAKE_NONE, HG_WAKE_VALUE, HG_WAKE_CLOSED, HG_WAKE_TIMEOUT, HG_WAKE_CANCEL };
 
+/* Why a task's cancellation and its ambient deadline do not count now. */
+#define HG_MASK_SHIELD 1u /* hg_shield */
+#define HG_MASK_CALL   2u /* the call under way cannot be ended early */
+
 /* A timer: lives in its owner's memory. While it is armed, the heap that holds it owns it (TIMERS
  * lock of the proc that it is armed on). All zero bytes: not armed. */
 struct hg_timer_node {
@@ -55,7 +60,15 @@ struct hg_timer_node {
     /* Index + 1 of the proc that ran `fire` last, if `callback`; 0: none has. Writer: that proc,
      * before home becomes NULL. Reader: who finds home NULL (acquire). */
     _Atomic uint16_t fired_by;
-    bool callback; /* of a program's timer: T5 in timer.c. Constant while armed */
+    bool callback; /* it begins a struct hg_timer_callback. Constant while armed */
+};
+
+/* A program's timer that calls a function: T5 in timer.c. */
+struct hg_timer_callback {
+    struct hg_timer_node node; /* first */
+    /* The task on whose stack it lies, if that task has armed it; else NULL. While it is armed it
+     * counts in its stack_timers. Under the lock of the heap that it is in or comes into. */
+    struct hg_tcb *owner;
 };
 
 struct hg_proc;
@@ -91,7 +104,11 @@ struct hg_tcb {
 
     struct hg_timer_node timer; /* deadline of the park, or the sleep */
     const char *why;            /* where it waits, for reports; static string */
-    int64_t since;              /* runnable since (track_waits); owner */
+    /* Waits end at this time at the latest, unless `mask` is set; owner. */
+    int64_t deadline;
+    _Atomic uint32_t canceled; /* sticky; writers: who cancels it, its birth; readers: owner */
+    _Atomic uint32_t mask;     /* HG_MASK_ bits; writer: owner; readers: who cancels it */
+    int64_t since;             /* runnable since (track_waits); owner */
     /* REGION: the proc it came from. RUNNABLE (track_waits): who made it ready, or NULL. */
     struct hg_proc *proc;
     int64_t proc_mark_ns; /* that proc's marking time when it became runnable (blame) */
@@ -102,6 +119,9 @@ struct hg_tcb {
     void *arg;    /* a root: the control block is scanned with the stack */
     void *handle; /* heap object to publish the result in, or NULL; a root */
     uint64_t id;
+    /* Program's timers on this stack that are armed. Writers: under the lock of the heap that holds
+     * one; reader: the exit. */
+    _Atomic uint32_t stack_timers;
     struct hg_tcb *gc_next; /* waiting for a cycle; the collector's (COLLECT) */
     uint64_t gc_wanted;     /* number of that cycle */
 
@@ -308,6 +328,45 @@ bool hg__park_claim(struct hg_tcb *t, uint64_t ticket, enum hg_wake why);
  * on return. */
 enum hg_wake hg__park(struct hg_tcb *t, uint64_t ticket, int64_t deadline, void (*commit)(void *),
                       void *arg, const char *where);
+/* Before the park of a call that may wait, when it has found that it has to: -ECANCELED if t, the
+ * calling task, is cancelled; else 0, and *deadline is lowered to t's ambient deadline. Neither
+ * counts while t is shielded. */
+static inline int hg__wait_enter(const struct hg_tcb *t, int64_t *deadline)
+{
+    if (hg_unlikely(hg_load_rlx(&t->mask) != 0))
+        return 0;
+    if (hg_unlikely(hg_load_acq(&t->canceled) != 0))
+        return -ECANCELED;
+    if (hg_unlikely(t->deadline < *deadline))
+        *deadline = t->deadline;
+    return 0;
+}
+/* What a waiting call returns when its park ended for `why`. After TIMEOUT and CANCEL it takes its
+ * wait records out itself. */
+static inline int hg__wait_error(enum hg_wake why)
+{
+    switch (why) {
+    case HG_WAKE_VALUE:
+        return 0;
+    case HG_WAKE_CLOSED:
+        return -EPIPE;
+    case HG_WAKE_TIMEOUT:
+        return -ETIMEDOUT;
+    case HG_WAKE_CANCEL:
+        return -ECANCELED;
+    default:
+        hg__fatal("a park ended for no reason (%d)", (int)why);
+    }
+}
+/* The calling task's waits are not ended early until hg__unmask gets what this returns: for calls
+ * that have no way to say that they did not wait to the end. */
+static inline uint32_t hg__mask(struct hg_tcb *t)
+{
+    uint32_t was = hg_load_rlx(&t->mask);
+    hg_store_rlx(&t->mask, was | HG_MASK_CALL);
+    return was;
+}
+static inline void hg__unmask(struct hg_tcb *t, uint32_t was) { hg_store_rlx(&t->mask, was); }
 /* From the scheduler stack, for slow paths of the running task: it becomes ready or waiting,
  * another one runs. The call that brought the task here (hg__on_scheduler) returns NULL when it is
  * resumed. */
@@ -347,6 +406,8 @@ int hg__timer_set(struct hg_proc *p, struct hg_timer_node *t, int64_t when, bool
 bool hg__timers_grow(struct hg_proc *p);
 /* True: it was armed and will not fire; false: it fired, is firing, or was not armed. */
 bool hg__timer_stop(struct hg_timer_node *t);
+/* When it is due; HG_FOREVER: it is not armed. Any thread. */
+int64_t hg__timer_when(const struct hg_timer_node *t);
 /* Whether the callback of t, which is not armed, runs on a proc of s; never if that is `but`. */
 bool hg__timer_is_firing(const struct hg_sched *s, const struct hg_timer_node *t,
                          const struct hg_proc *but);

@@ -73,12 +73,26 @@ static inline bool is_collectable(const struct hg_proc *p, const struct hg_timer
     return t->callback && in_heap(p, t);
 }
 
+static struct hg_timer_callback *callback_of(struct hg_timer_node *t)
+{
+    return hg_container_of(t, struct hg_timer_callback, node);
+}
+
+/* For a callback p is the current proc. */
 static void insert_locked(struct hg_proc *p, struct hg_timer_node *t, int64_t when)
 {
     struct hg_timers *h = &p->timers;
     HG_ASSERT_HELD(&h->lock);
     hg__timerheap_put(h, (struct hg_timer_entry){when, t});
-    h->collectable += is_collectable(p, t);
+    if (t->callback) {
+        struct hg_tcb *self = p->current;
+        struct hg_timer_callback *c = callback_of(t);
+        h->collectable += in_heap(p, t);
+        if (self != NULL && (uintptr_t)t - self->stack.lo < self->stack.hi - self->stack.lo)
+            c->owner = self;
+        if (c->owner != NULL)
+            hg_add_rlx(&c->owner->stack_timers, 1u);
+    }
     if (t->index == 0)
         set_next(h);
 }
@@ -86,9 +100,15 @@ static void insert_locked(struct hg_proc *p, struct hg_timer_node *t, int64_t wh
 /* Leaves home, and `next`, to the caller. */
 static void remove_locked(struct hg_proc *p, struct hg_timer_node *t)
 {
-    HG_ASSERT_HELD(&p->timers.lock);
-    hg__timerheap_remove(&p->timers, t->index);
-    p->timers.collectable -= is_collectable(p, t);
+    struct hg_timers *h = &p->timers;
+    HG_ASSERT_HELD(&h->lock);
+    hg__timerheap_remove(h, t->index);
+    if (t->callback) {
+        struct hg_timer_callback *c = callback_of(t);
+        h->collectable -= in_heap(p, t);
+        if (c->owner != NULL)
+            hg_sub_rlx(&c->owner->stack_timers, 1u);
+    }
 }
 
 /* ---- life ---- */
@@ -198,6 +218,21 @@ bool hg__timer_stop(struct hg_timer_node *t)
         hg__unlock(&h->lock);
     }
     return false;
+}
+
+int64_t hg__timer_when(const struct hg_timer_node *t)
+{
+    struct hg_proc *home;
+    while ((home = hg_load_acq(&t->home)) != NULL) {
+        struct hg_timers *h = &home->timers;
+        hg__lock(&h->lock);
+        bool here = hg_load_rlx(&t->home) == home;
+        int64_t when = here ? hg__timer_at(h, t->index)->when : 0;
+        hg__unlock(&h->lock);
+        if (here)
+            return when;
+    }
+    return HG_FOREVER;
 }
 
 bool hg__timer_is_firing(const struct hg_sched *s, const struct hg_timer_node *t,
