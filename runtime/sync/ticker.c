@@ -38,7 +38,7 @@ HG_API int hg_ticker_start(hg_ticker *k, int64_t first, int64_t period)
 {
     if (period <= 0)
         return -EINVAL;
-    set(ticker_of(k), first < 0 ? 0 : first, period);
+    set(ticker_of(k), first < 1 ? 1 : first, period);
     return 0;
 }
 
