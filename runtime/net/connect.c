@@ -12,7 +12,6 @@
  * listener stays ready: hence the pause, in which other tasks may close some.
  */
 #include "runtime/net/net.h"
-#include "runtime/sync/wait.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -52,7 +51,7 @@ static int adopt(struct hg_net *n, int fd, uint32_t flags, hg_fd **out)
 /* The calling task's, after a safepoint; NULL: not on a task. */
 static struct hg_net *begin(void)
 {
-    (void)hg__sync_enter();
+    hg_safepoint();
     return hg__net_self();
 }
 
@@ -172,8 +171,8 @@ static int pause_for(int64_t ns, int64_t deadline)
         return -EAGAIN;
     int64_t until = hg_in(ns);
     bool last = deadline <= until;
-    hg_sleep_until(last ? deadline : until);
-    return last ? -ETIMEDOUT : 0;
+    int error = hg_sleep_until(last ? deadline : until);
+    return error != 0 ? error : last ? -ETIMEDOUT : 0;
 }
 
 HG_API int hg_dial(const char *address, int64_t deadline, hg_fd **out)
@@ -233,8 +232,9 @@ static int accept_number(hg_fd *l, int64_t deadline)
         } else if ((fd == -EMFILE || fd == -ENFILE) && !paused && deadline != HG_NOW) {
             hg__desc_leave(l->desc);
             paused = true;
-            (void)pause_for(HG_ACCEPT_PAUSE_NS, deadline);
-            error = hg__desc_begin(l, HG_OS_READABLE, 0);
+            error = pause_for(HG_ACCEPT_PAUSE_NS, deadline);
+            if (error == 0 || error == -ETIMEDOUT)
+                error = hg__desc_begin(l, HG_OS_READABLE, 0);
         } else if (!skip(fd)) {
             hg__desc_leave(l->desc);
             return fd;

@@ -22,7 +22,6 @@
  * that are inside calls (dup2): one call more for each descriptor, for a rare race.
  */
 #include "runtime/net/net.h"
-#include "runtime/sync/wait.h"
 
 #include <errno.h>
 #include <string.h>
@@ -168,7 +167,7 @@ static int enter(const hg_fd *f, uint64_t held, uint64_t turn)
 
 int hg__desc_begin(const hg_fd *f, uint32_t of, uint64_t turn)
 {
-    (void)hg__sync_enter();
+    hg_safepoint();
     if (hg_unlikely(f == NULL))
         return -EBADF;
     int error = enter(f, turns_of(of), turn);
@@ -232,7 +231,7 @@ void hg__fd_store(hg_fd **out, hg_fd *f)
 static int open_given(int fd, uint32_t flags, hg_fd **out)
 {
     hg_fd *f;
-    (void)hg__sync_enter();
+    hg_safepoint();
     struct hg_net *n = hg__net_self();
     if (n == NULL)
         return -EPERM;
@@ -313,7 +312,7 @@ static void count_wait(int64_t change)
 }
 
 /* Under the slot's lock. 0: w is the waiter; -EAGAIN: try the call again at once. */
-static int join_locked(struct hg_desc *d, struct hg_desc_waiter *w)
+static int join_locked(struct hg_desc *d, struct hg_desc_waiter *w, int64_t *deadline)
 {
     if (hg_load_rlx(&d->ready) & w->directions) {
         hg_and_acqrel(&d->ready, ~w->directions);
@@ -324,6 +323,9 @@ static int join_locked(struct hg_desc *d, struct hg_desc_waiter *w)
     for (int i = 0; i < 2; i++)
         if ((w->directions >> i & 1u) && d->waiter[i] != NULL)
             return -EBUSY;
+    int error = hg__wait_enter(w->task, deadline);
+    if (error != 0)
+        return error;
     w->ticket = hg__park_begin(w->task);
     for (int i = 0; i < 2; i++)
         if (w->directions >> i & 1u)
@@ -353,7 +355,7 @@ int hg__desc_wait(const hg_fd *f, uint32_t directions, int64_t deadline, const c
         return error;
     }
     hg__lock(&d->lock);
-    error = join_locked(d, &w);
+    error = join_locked(d, &w, &deadline);
     if (error != 0) {
         hg__unlock(&d->lock);
         if (error == -EAGAIN)
@@ -370,7 +372,6 @@ int hg__desc_wait(const hg_fd *f, uint32_t directions, int64_t deadline, const c
         return enter(f, 0, 0);
     if (why == HG_WAKE_CLOSED)
         return -EBADF;
-    HG_CHECK(why == HG_WAKE_TIMEOUT, "descriptor: unexpected wake-up (%d)", (int)why);
     give_up(d, &w);
-    return -ETIMEDOUT;
+    return hg__wait_error(why);
 }
