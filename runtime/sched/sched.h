@@ -187,7 +187,9 @@ struct hg_proc {
     int64_t fire_again; /* when the callback wants it to fire again, or HG_FOREVER; owner */
     struct hg_tcb *free_tasks; /* pool of default stacks; owner */
     uint32_t free_count;
-    uint32_t until_global; /* rounds until the global queue is looked at first; owner */
+    /* Rounds until this proc looks around (proc.c): left, and how many it was to be; since the
+     * global queue came first; owner */
+    uint32_t until_look, look_span, since_global;
     _Atomic uint32_t tick; /* bumped when a time slice begins; writer: owner; reader: monitor */
     bool spinning;         /* counted in sched->spinning; owner, or its waker while it is idle */
     bool must_spin;        /* it saw work elsewhere: it may spin beyond the limit; owner */
@@ -199,6 +201,11 @@ struct hg_proc {
     /* Last reading of the clock for timers; rounds without one since, how many may be; owner */
     int64_t clock;
     uint32_t clock_rounds, clock_skip;
+    /* Tasks that began to wait for a descriptor here, less those that went on here: over all procs
+     * the number that wait. Writer: owner. */
+    _Atomic int64_t net_waits;
+    int64_t polled_at; /* its last poll made a task ready to run here; 0: judged (poll.c); owner */
+    int64_t looked_at; /* when it last looked whether to poll; owner */
     _Atomic uint64_t switches, steals, started, ended; /* writer: owner */
     _Atomic int64_t marked_ns; /* marking slices run here, in all; writer: owner (gc); blame */
 };
@@ -217,6 +224,12 @@ struct hg_sched_hooks {
     /* Every few ms from the monitor, on its own thread. */
     void (*tick)(void *arg, int64_t now);
     void *tick_arg;
+    /* Descriptors (net/); called only while net_fds is not 0. The tasks whose descriptors have
+     * become ready, their parks won, as a chain by `next`; NULL: none. until HG_NOW: looks; else m
+     * is BLOCKED and its thread sleeps until there are some, until then, or until net_kick. */
+    struct hg_tcb *(*net_poll)(void *net, struct hg_mutator *m, int64_t until);
+    void (*net_kick)(void *net); /* any thread: ends the sleep in net_poll, or the next one */
+    void *net;
 };
 
 /* Stacks of one size: class 0 is the default size, class i is 16 KiB << (i - 1). STACKS. */
@@ -258,6 +271,13 @@ struct hg_sched {
     /* Writers: procs, idle_count under lock. Read by every hg__ready. See Note [WAKE] in wake.c. */
     _Alignas(64) _Atomic uint32_t idle_count;
     _Atomic uint32_t spinning;
+    /* Descriptors: poll.c says who looks at them, and when. */
+    _Atomic uint32_t net_fds;     /* open ones. Writers: net (seq_cst); readers: acquire */
+    _Atomic uint32_t poller;      /* 1: an idle proc sleeps on them, or is about to. Writers: it */
+    _Atomic uint32_t poll_due;    /* 1: it is long ago. Writers: monitor (1), who takes it (0) */
+    _Atomic uint32_t polls;       /* how often they were looked at; writers: who does */
+    _Atomic uint32_t eager_polls; /* so many pollers more get a successor at once */
+    _Atomic int64_t polled_at;    /* when a busy proc looked last; writers: they */
 
     _Alignas(64) struct hg_lock stacks_lock; /* STACKS: slabs, registry, global pools */
     /* registry[i >> 12][i & 4095]: all control blocks, never freed before fini. */
@@ -310,6 +330,8 @@ bool hg__proc_has_work(struct hg_proc *p);
 bool hg__work_anywhere(struct hg_sched *s);
 /* Wakes idle procs, at most n. */
 void hg__sched_wake(struct hg_sched *s, int n);
+/* Tasks that wait for descriptors; exact while all procs are idle, else a hint. */
+int64_t hg__net_waits(const struct hg_sched *s);
 static inline struct hg_proc *hg__proc_of(struct hg_mutator *m)
 {
     return (struct hg_proc *)(void *)m;
