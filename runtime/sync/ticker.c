@@ -75,7 +75,7 @@ HG_API int hg_ticker_wait(hg_ticker *k, int64_t deadline, uint64_t *missed)
     for (;;) {
         struct hg_tcb *self = m != NULL ? hg__proc_of(m)->current : NULL;
         struct hg_sync_waiter w = {.task = self};
-        uint64_t passed;
+        uint64_t passed = 0;
         hg__sync_lock(&x->queue);
         int r = try_take(x, &passed);
         if (r == -EAGAIN && deadline != HG_NOW) {
