@@ -7,6 +7,7 @@
 #include <hedge/counter.h>
 #include <hedge/heap.h>
 #include <hedge/histogram.h>
+#include <hedge/io.h>
 #include <hedge/pool.h>
 #include <hedge/runtime.h>
 #include <hedge/stats.h>
