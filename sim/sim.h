@@ -26,6 +26,7 @@ int sim_limit(int argc, char **argv);  /* limit_compare.c */
 int sim_scale(int argc, char **argv);  /* scale_compare.c */
 int sim_replay(int argc, char **argv); /* replay.c */
 int sim_merge(int argc, char **argv);  /* merge.c */
+int sim_compress(int argc, char **argv); /* compress.c */
 int sim_env(int argc, char **argv);    /* env.c */
 
 /* Catches SIGINT and SIGTERM from now on: they are counted, nothing else (interrupt.c). */
