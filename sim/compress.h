@@ -19,8 +19,8 @@ extern const char *const codec_name[CODECS];
 
 /* Most bytes that n bytes may become. */
 size_t codec_bound(enum codec c, size_t n);
-/* S: what compressing, and the way back, needs: heap objects, all of whose memory is on the heap and
- * which need no end; NULL for codecs that need none. A codec that cannot be made ends the
+/* S: what compressing, and the way back, needs: heap objects, all of whose memory is on the heap
+ * and which need no end; NULL for codecs that need none. A codec that cannot be made ends the
  * process. */
 void *codec_encoder(enum codec c, int level);
 void *codec_decoder(enum codec c);

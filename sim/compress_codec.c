@@ -1,16 +1,16 @@
 /* compress_codec.c: zlib, zstd and snappy (compress.h).
  *
  * zlib and zstd take their memory through hooks, which give them heap objects. What they hold is
- * found through the codec's own object (struct zlib_codec, struct zstd_codec), which its user holds:
- * all of it is laid out conservatively, as only the libraries know which words are pointers. Freeing
- * does nothing; a codec that nobody holds is garbage with all that it has.
+ * found through the codec's own object (struct zlib_codec, struct zstd_codec), which its user
+ * holds: all of it is laid out conservatively, as only the libraries know which words are pointers.
+ * Freeing does nothing; a codec that nobody holds is garbage with all that it has.
  *
  * Rule 2 of heap.h: the libraries store without a barrier. That is sound here. What they store into
- * their memory is the address of an object that they have just been given, in a field that was NULL,
- * or an address within an object that another field keeps all the time; they never move the only
- * reference to an object from one place to another. Input and output are the exception: z_stream
- * points to them while deflate or inflate runs. The running task's stack holds them meanwhile, and
- * they are taken out before the call returns.
+ * their memory is the address of an object that they have just been given, in a field that was
+ * NULL, or an address within an object that another field keeps all the time; they never move the
+ * only reference to an object from one place to another. Input and output are the exception:
+ * z_stream points to them while deflate or inflate runs. The running task's stack holds them
+ * meanwhile, and they are taken out before the call returns.
  *
  * snappy has no state; its C interface takes what memory it needs from malloc.
  */

@@ -119,8 +119,8 @@ static bool send_message(struct live *l, hg_fd *fd, unsigned which)
     char answer;
     void *encoder = take(l, l->encoders, make_encoder);
     char *wire = take(l, l->buffers, make_buffer);
-    size_t n = codec_compress(l->way->codec, encoder, wire, l->bound, l->document[which],
-                              l->raw_bytes);
+    size_t n =
+        codec_compress(l->way->codec, encoder, wire, l->bound, l->document[which], l->raw_bytes);
     give(l, l->encoders, encoder);
     struct header h = {(uint32_t)n, (uint32_t)l->raw_bytes, which};
     bool fine = n > 0 && stream_write(fd, &h, sizeof h, wire, n);
@@ -134,8 +134,8 @@ static bool receive_message(struct live *l, hg_fd *fd)
     if (!stream_read(fd, &h, sizeof h))
         return false;
     void *wire = take(l, l->buffers, make_buffer);
-    bool fine = h.wire_bytes <= l->bound && h.document < DOCUMENTS &&
-                stream_read(fd, wire, h.wire_bytes);
+    bool fine =
+        h.wire_bytes <= l->bound && h.document < DOCUMENTS && stream_read(fd, wire, h.wire_bytes);
     if (fine) {
         void *document = hg_alloc(h.raw_bytes, HG_LEAF);
         void *decoder = take(l, l->decoders, make_decoder);

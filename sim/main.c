@@ -16,6 +16,7 @@ static const struct sim_command commands[] = {
     {"replay", "recorded gctrace and gcpacertrace lines, fed to pacing policies", sim_replay},
     {"merge", "joins results that were made apart", sim_merge},
     {"compress", "compressed messages: codec state made anew, and reused", sim_compress},
+    {"conn", "counted reads and writes: a task for each, and counters", sim_conn},
     {"env", "every environment variable, its value and meaning", sim_env},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)

@@ -60,8 +60,8 @@ struct trial {
     double extra; /* becomes TRIAL_EXTRA */
 };
 
-/* On a task, when the load is ready to run: collects, so that all ways begin with the same heap, and
- * looks at the counters. */
+/* On a task, when the load is ready to run: collects, so that all ways begin with the same heap,
+ * and looks at the counters. */
 void trial_begin(struct trial *t);
 /* On a task, when it has ended: makes the figures. */
 void trial_end(struct trial *t, int64_t operations);
@@ -114,12 +114,13 @@ struct trial_table {
 };
 
 /* The options that these commands share, for argp: repetitions, json, csv. Keys below 0x100. */
-#define TRIAL_OPTIONS                                                                           \
-    {"repetitions", 'r', "N", 0, "Runs of each way; medians are reported (3)", 8},              \
-        {"check", 'c', NULL, 0, "Exit with status 1 if a target is missed", 8},                 \
-        {NULL, 0, NULL, 0, "Files (each appears whole, by rename):", 9},                        \
-        {"json", 'j', "FILE", 0, "All figures of all runs", 9}, {                               \
-        "csv", 'v', "FILE", 0, "The same, one line per run", 9                                  \
+#define TRIAL_OPTIONS                                                              \
+    {"repetitions", 'r', "N", 0, "Runs of each way; medians are reported (3)", 8}, \
+        {"check", 'c', NULL, 0, "Exit with status 1 if a target is missed", 8},    \
+        {NULL, 0, NULL, 0, "Files (each appears whole, by rename):", 9},           \
+        {"json", 'j', "FILE", 0, "All figures of all runs", 9},                    \
+    {                                                                              \
+        "csv", 'v', "FILE", 0, "The same, one line per run", 9                     \
     }
 /* Takes one of them. false: it is none. *check: --check was given. */
 bool trial_option(struct trial_table *t, bool *check, int key, const char *arg,
@@ -141,8 +142,8 @@ double trial_median(const struct trial_table *t, int row, enum trial_figure f);
 /* Index of the row with these labels, or -1. */
 int trial_row_find(const struct trial_table *t, const char *first, const char *second);
 /* Prints "target  TEXT: what was measured, met or missed" unless value is NaN. at_most: whether the
- * value may not be above the bound, or not below. percent: how the two are shown. Returns 1 if it is
- * missed, else 0. */
+ * value may not be above the bound, or not below. percent: how the two are shown. Returns 1 if it
+ * is missed, else 0. */
 int trial_target(const char *text, double value, double bound, bool at_most, bool percent);
 /* Writes the files, frees what the table holds, and gives the exit status. */
 int trial_finish(struct trial_table *t, bool runs_done, bool check, int missed);

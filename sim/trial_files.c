@@ -1,5 +1,5 @@
-/* trial_files.c: JSON and CSV of a comparison (trial.h), and the names of its figures. A figure that
- * is not known is null, or empty in CSV. */
+/* trial_files.c: JSON and CSV of a comparison (trial.h), and the names of its figures. A figure
+ * that is not known is null, or empty in CSV. */
 #include "sim/machine.h"
 #include "sim/outfile.h"
 #include "sim/trial.h"
@@ -7,18 +7,12 @@
 #include <string.h>
 
 const char *const trial_figure_name[TRIAL_FIGURES] = {
-    [TRIAL_SECONDS] = "seconds",
-    [TRIAL_OPS] = "operations",
-    [TRIAL_NS] = "ns_per_op",
-    [TRIAL_CPU_NS] = "cpu_ns_per_op",
-    [TRIAL_ALLOCS] = "allocs_per_op",
-    [TRIAL_BYTES] = "bytes_per_op",
-    [TRIAL_CYCLES] = "cycles",
-    [TRIAL_GC_SHARE] = "gc_share_of_cpu",
-    [TRIAL_P50] = "p50_ns",
-    [TRIAL_P99] = "p99_ns",
-    [TRIAL_P999] = "p999_ns",
-    [TRIAL_MAX] = "max_ns",
+    [TRIAL_SECONDS] = "seconds",      [TRIAL_OPS] = "operations",
+    [TRIAL_NS] = "ns_per_op",         [TRIAL_CPU_NS] = "cpu_ns_per_op",
+    [TRIAL_ALLOCS] = "allocs_per_op", [TRIAL_BYTES] = "bytes_per_op",
+    [TRIAL_CYCLES] = "cycles",        [TRIAL_GC_SHARE] = "gc_share_of_cpu",
+    [TRIAL_P50] = "p50_ns",           [TRIAL_P99] = "p99_ns",
+    [TRIAL_P999] = "p999_ns",         [TRIAL_MAX] = "max_ns",
     [TRIAL_TASKS] = "tasks_per_op",
 };
 

@@ -1,4 +1,5 @@
-/* counter.c: hg_counter_add against one atomic word that all share, by one task and by one per proc.
+/* counter.c: hg_counter_add against one atomic word that all share, by one task and by one per
+ * proc.
  *
  * A task adds in a loop with nothing else in it, so the shared word is as contended as it can be.
  */

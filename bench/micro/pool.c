@@ -96,7 +96,8 @@ static int run(void *arg)
 int main(int argc, char **argv)
 {
     hg_options opt;
-    bench_begin(argc, argv, "The cost of taking an object from a pool and giving it back.", options);
+    bench_begin(argc, argv, "The cost of taking an object from a pool and giving it back.",
+                options);
     bench_options(&opt, procs);
     bench_run(run, NULL, &opt);
     return bench_end();
