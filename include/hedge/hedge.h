@@ -13,4 +13,5 @@
 #include <hedge/stats.h>
 #include <hedge/sync.h>
 #include <hedge/task.h>
+#include <hedge/timer.h>
 #endif

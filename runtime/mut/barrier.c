@@ -34,6 +34,12 @@ void hg__shade(struct hg_mutator *m, uintptr_t ref)
         hg__grey_push(m, o.base);
 }
 
+bool hg__is_unmarked(const struct hg_world *w, uintptr_t word)
+{
+    struct hg_object o = hg__find(w->heap, word);
+    return o.base == 0 || !hg__is_marked(w->heap, o.base);
+}
+
 static struct hg_mutator *mutator_for(const char *what)
 {
     struct hg_mutator *m = hg__self();

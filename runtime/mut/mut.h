@@ -363,6 +363,9 @@ void hg__grey_fini(struct hg_world *w);
 /* Marks and greys what `ref` points into, if that is an allocated object: for words that may be
  * anything. m is the current mutator, or taken by the driver. */
 void hg__shade(struct hg_mutator *m, uintptr_t ref);
+/* Whether what `word` points into is not marked. Once every mutator has answered OFF, and until one
+ * answers RESET: whether it is dead. */
+bool hg__is_unmarked(const struct hg_world *w, uintptr_t word);
 /* Shades each of n words: a value that moves between stacks. Nothing in OFF. No safepoint. */
 void hg__shade_words(struct hg_mutator *m, const void *words, size_t n);
 /* Barriered copy of a value of `bytes` bytes into memory outside of the caller's own stack: word by
