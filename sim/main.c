@@ -17,6 +17,7 @@ static const struct sim_command commands[] = {
     {"merge", "joins results that were made apart", sim_merge},
     {"compress", "compressed messages: codec state made anew, and reused", sim_compress},
     {"conn", "counted reads and writes: a task for each, and counters", sim_conn},
+    {"timer", "timers from a pool, and on the stack", sim_timer},
     {"env", "every environment variable, its value and meaning", sim_env},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)

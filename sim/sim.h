@@ -28,6 +28,7 @@ int sim_replay(int argc, char **argv);   /* replay.c */
 int sim_merge(int argc, char **argv);    /* merge.c */
 int sim_compress(int argc, char **argv); /* compress.c */
 int sim_conn(int argc, char **argv);     /* conn.c */
+int sim_timer(int argc, char **argv);    /* timer.c */
 int sim_env(int argc, char **argv);      /* env.c */
 
 /* Catches SIGINT and SIGTERM from now on: they are counted, nothing else (interrupt.c). */

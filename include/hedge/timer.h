@@ -33,7 +33,7 @@ typedef struct hg_timer {
 } hg_timer;
 
 /* In the `fields` of an object's layout: the argument of the timer at byte `offset` of it. */
-#define HG_TIMER_ARG(offset) ((uint32_t)((offset) + 4 * sizeof(uintptr_t)))
+#define HG_TIMER_ARG(offset) ((uint32_t)((offset) + 5 * sizeof(uintptr_t)))
 
 /* any: sets function and argument of a timer that is not armed; fn NULL: it will be waited for.
  *
