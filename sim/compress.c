@@ -12,8 +12,8 @@ enum { KEY_CODEC = 0x100, KEY_REUSE, KEY_MESSAGES, KEY_BYTES, KEY_CONNS, KEY_LEV
 static const struct argp_option options[] = {
     {"codec", KEY_CODEC, "LIST", 0, "none, snappy, zlib, zstd, or all (all)", 1},
     {"reuse", KEY_REUSE, "WAY", 0, "no, yes, or both (both)", 1},
-    {"messages", KEY_MESSAGES, "N", 0, "Messages in a run (5000)", 1},
-    {"bytes", KEY_BYTES, "SIZE", 0, "Size of a document: 24KiB, 1MiB, ... (24KiB)", 1},
+    {"messages", KEY_MESSAGES, "N", 0, "Messages in a run (2000)", 1},
+    {"bytes", KEY_BYTES, "SIZE", 0, "Size of a document: 20KiB, 1MiB, ... (20KiB)", 1},
     {"conns", KEY_CONNS, "N", 0, "Connections, each with a message under way (1)", 1},
     {"level", KEY_LEVEL, "N", 0, "Level of zlib and zstd, 1 to 9 (6)", 1},
     {"procs", KEY_PROCS, "N", 0, "Tasks that run at once (the CPUs)", 1},
@@ -159,7 +159,7 @@ int sim_compress(int argc, char **argv)
 {
     static const struct argp argp = {options, parse_option, NULL, before, NULL, NULL, NULL};
     static struct command c = {
-        .opt = {.messages = 5000, .message_bytes = 24 << 10, .conns = 1, .procs = -1, .level = 6},
+        .opt = {.messages = 2000, .message_bytes = 20 << 10, .conns = 1, .procs = -1, .level = 6},
         .table = {.program = "hedge-sim compress",
                   .label = {"codec", "reuse"},
                   .unit = "message",

@@ -178,16 +178,12 @@ static void receiver(void *arg)
 
 /* ---- the run ---- */
 
-static int start(struct live *l)
+static int start(struct live *l, hg_fd **fd)
 {
     for (int i = 0; i < l->way->opt->conns; i++) {
-        hg_fd *fd[2];
-        int err = stream_pair(fd);
-        if (err != 0)
-            return err;
-        struct end a = {l, fd[0]}, b = {l, fd[1]};
+        struct end a = {l, fd[2 * i]}, b = {l, fd[2 * i + 1]};
         hg_waitgroup_add(&l->done, 2);
-        err = hg_go_copy(receiver, &b, sizeof b);
+        int err = hg_go_copy(receiver, &b, sizeof b);
         if (err == 0)
             err = hg_go_copy(sender, &a, sizeof a);
         if (err != 0)
@@ -204,8 +200,12 @@ static int main_task(void *arg)
     l->buffers = new_pool(l, make_buffer);
     if (l->encoders == NULL || l->decoders == NULL || l->buffers == NULL)
         return -ENOMEM;
+    int err;
+    hg_fd **fd = stream_pairs(l->way->opt->conns, &err);
+    if (err != 0)
+        return err;
     trial_begin(l->trial);
-    int err = start(l);
+    err = start(l, fd);
     if (err != 0)
         return err;
     hg_waitgroup_wait(&l->done, HG_FOREVER);

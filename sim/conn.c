@@ -119,7 +119,7 @@ static int report_targets(const struct trial_table *t)
            trial_target("CPU time, batched over per-read",
                         of(t, CONN_BATCHED, TRIAL_CPU_NS) / of(t, CONN_PER_READ, TRIAL_CPU_NS),
                         0.999, true, false) +
-           trial_target("allocations per request, go-copy above batched",
+           trial_target("allocations of go-copy above batched",
                         of(t, CONN_COPY, TRIAL_ALLOCS) - of(t, CONN_BATCHED, TRIAL_ALLOCS), 0.01,
                         true, false);
 }

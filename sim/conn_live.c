@@ -131,16 +131,12 @@ static void server(void *arg)
 
 /* ---- the run ---- */
 
-static int start(struct live *l)
+static int start(struct live *l, hg_fd **fd)
 {
     for (int i = 0; i < l->way->opt->conns; i++) {
-        hg_fd *fd[2];
-        int err = stream_pair(fd);
-        if (err != 0)
-            return err;
-        struct end a = {l, fd[0], i}, b = {l, fd[1], i};
+        struct end a = {l, fd[2 * i], i}, b = {l, fd[2 * i + 1], i};
         hg_waitgroup_add(&l->done, 2);
-        err = hg_go_copy(server, &b, sizeof b);
+        int err = hg_go_copy(server, &b, sizeof b);
         if (err == 0)
             err = hg_go_copy(client, &a, sizeof a);
         if (err != 0)
@@ -158,10 +154,14 @@ static int fail(struct live *l, const char *what)
 static int main_task(void *arg)
 {
     struct live *l = arg;
-    trial_begin(l->trial);
-    int err = conn_meter_start(&l->meter);
+    int err;
+    hg_fd **fd = stream_pairs(l->way->opt->conns, &err);
     if (err == 0)
-        err = start(l);
+        err = conn_meter_start(&l->meter);
+    if (err != 0)
+        return err;
+    trial_begin(l->trial);
+    err = start(l, fd);
     if (err != 0)
         return err;
     hg_waitgroup_wait(&l->done, HG_FOREVER);

@@ -2,7 +2,7 @@
 #include "sim/stream.h"
 #include <errno.h>
 
-int stream_pair(hg_fd *end[2])
+static int stream_pair(hg_fd *end[2])
 {
     char address[HG_ADDRESS_ROOM];
     hg_fd *listener;
@@ -19,6 +19,21 @@ int stream_pair(hg_fd *end[2])
     }
     hg_fd_close(listener);
     return err;
+}
+
+hg_fd **stream_pairs(int n, int *err)
+{
+    hg_fd **all = hg_alloc(2 * (size_t)n * sizeof(hg_fd *), HG_REFS);
+    for (int i = 0; i < n; i++) {
+        hg_fd *end[2];
+        *err = stream_pair(end);
+        if (*err != 0)
+            return NULL;
+        hg_ref_store(&all[2 * i], end[0]);
+        hg_ref_store(&all[2 * i + 1], end[1]);
+    }
+    *err = 0;
+    return all;
 }
 
 bool stream_read(hg_fd *f, void *buf, size_t n)

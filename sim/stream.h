@@ -4,8 +4,9 @@
 #include <hedge/hedge.h>
 #include <sys/uio.h>
 
-/* On a task: two ends of a connection. 0 or a negative errno. */
-int stream_pair(hg_fd *end[2]);
+/* On a task: n connections, [2 * i] and [2 * i + 1] the ends of the i-th, in an object of the
+ * heap. NULL: *err says why. */
+hg_fd **stream_pairs(int n, int *err);
 /* Reads n bytes. False: the end, or an error. */
 bool stream_read(hg_fd *f, void *buf, size_t n);
 /* Writes two buffers as one (the second may be empty). */
