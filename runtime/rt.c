@@ -47,7 +47,11 @@ static void wire(hg_runtime *rt)
         .background = hg__gc_background,
         .tick = hg__pace_tick,
         .tick_arg = &rt->gc,
+        .net_poll = hg__net_poll,
+        .net_kick = hg__net_kick,
+        .net = &rt->net,
     };
+    hg__net_init(&rt->net, &rt->sched);
     rt->world.collector = &rt->gc;
     rt->gc.world = &rt->world;
     rt->gc.sched = &rt->sched;
@@ -211,6 +215,7 @@ static void close_now(hg_runtime *rt)
     hg__gc_stop(&rt->gc);
     if (!hg__sched_stop(&rt->sched))
         return; /* a thread is still on a task's stack: its memory stays */
+    hg__net_fini(&rt->net);
     hg__sched_fini(&rt->sched);
     hg__roots_fini(&rt->gc);
     close_memory(rt);
