@@ -24,6 +24,7 @@ int sim_kv(int argc, char **argv);     /* kv_compare.c */
 int sim_pacer(int argc, char **argv);  /* pacer_lab.c */
 int sim_limit(int argc, char **argv);  /* limit_compare.c */
 int sim_scale(int argc, char **argv);  /* scale_compare.c */
+int sim_serve(int argc, char **argv);  /* serve.c */
 int sim_replay(int argc, char **argv); /* replay.c */
 int sim_merge(int argc, char **argv);  /* merge.c */
 int sim_env(int argc, char **argv);    /* env.c */
