@@ -3,7 +3,8 @@
  * The main task looks ten times a second whether it is to stop, and sweeps expired keys between.
  * Stopping: close the listeners; set `stopping`, so that no further request is begun; end the
  * reading side of every connection, so that tasks that wait for requests wake up, send what is
- * pending and close; after STOP_NS, or at a second signal, close those that are left at once; report.
+ * pending and close; after STOP_NS, or at a second signal, close those that are left at once;
+ * report.
  */
 #include "sim/machine.h"
 #include "sim/serve_conn.h"
@@ -125,8 +126,7 @@ static void stop(struct serving *v)
     close_listeners(v);
     atomic_store_explicit(&v->server.stopping, true, memory_order_relaxed);
     serve_clients_stop(&v->server, false);
-    while (serve_clients_left(&v->server) > 0 && hg_now() < last &&
-           sim_interrupts(NULL) == signals)
+    while (serve_clients_left(&v->server) > 0 && hg_now() < last && sim_interrupts(NULL) == signals)
         hg_sleep(TICK_NS / 20);
     serve_clients_stop(&v->server, true);
 }

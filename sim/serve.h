@@ -18,8 +18,8 @@
 #include <hedge/stats.h>
 
 struct serve_options {
-    const char *bind; /* address to listen on */
-    int port;         /* 0: any that is free; -1: none */
+    const char *bind;        /* address to listen on */
+    int port;                /* 0: any that is free; -1: none */
     const char *unix_socket; /* NULL: none */
     int max_clients;
     int64_t output_limit; /* bytes pending for a client; 0: none */
@@ -38,10 +38,10 @@ struct serve_server {
     int clients_now;              /* under the lock */
     uint64_t next_id;             /* under the lock */
     _Atomic uint64_t requests, connections, rejected, dropped;
-    _Atomic bool stopping;   /* by the main task and SHUTDOWN; no request is begun any more */
+    _Atomic bool stopping;       /* by the main task and SHUTDOWN; no request is begun any more */
     _Atomic uint64_t stop_asked; /* SHUTDOWN: counts */
-    int64_t began;           /* hg_now() */
-    int port;                /* that it listens on; 0: none */
+    int64_t began;               /* hg_now() */
+    int port;                    /* that it listens on; 0: none */
 };
 
 /* The server's state with its roots; the caller's memory, for as long as the runtime is open.

@@ -6,8 +6,7 @@
 
 void serve_wrong_type(struct serve_call *c)
 {
-    serve_put_error(c->out,
-                    "WRONGTYPE Operation against a key holding the wrong kind of value");
+    serve_put_error(c->out, "WRONGTYPE Operation against a key holding the wrong kind of value");
 }
 
 void serve_syntax_error(struct serve_call *c) { serve_put_error(c->out, "ERR syntax error"); }

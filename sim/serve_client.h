@@ -25,19 +25,19 @@ struct serve_command;
 struct serve_client {
     struct serve_client *next, *previous; /* registry: under its lock */
     struct serve_parse parse;
-    char *input;              /* leaf: bytes from..to are not understood yet */
+    char *input; /* leaf: bytes from..to are not understood yet */
     size_t from, to, room;
     struct serve_out out;
     _Atomic(struct serve_string *) name; /* shared; NULL: none */
     void *carrier; /* whoever carries the bytes, a heap object or NULL. Shared, fixed */
     struct serve_server *server;
     uint64_t id;
-    _Atomic int db;                                  /* shared */
-    _Atomic(const struct serve_command *) last;      /* shared: the last command */
-    _Atomic int64_t active;                          /* shared: hg_now() of the last request */
-    int64_t since;                                   /* hg_now() of its beginning. Shared, fixed */
-    bool closing;                                    /* after what is pending */
-    char peer[64], local[64];                        /* addresses. Shared, fixed */
+    _Atomic int db;                             /* shared */
+    _Atomic(const struct serve_command *) last; /* shared: the last command */
+    _Atomic int64_t active;                     /* shared: hg_now() of the last request */
+    int64_t since;                              /* hg_now() of its beginning. Shared, fixed */
+    bool closing;                               /* after what is pending */
+    char peer[64], local[64];                   /* addresses. Shared, fixed */
 };
 
 /* What serve_client_run came to. */

@@ -145,23 +145,24 @@ static void put_client(struct serve_out *o, struct serve_client *c)
     int64_t now = hg_now();
     const struct serve_command *last = atomic_load_explicit(&c->last, memory_order_relaxed);
     struct serve_string *name = atomic_load_explicit(&c->name, memory_order_acquire);
-    int n = snprintf(line, sizeof line, "id=%llu addr=%s laddr=%s fd=-1 name=",
-                     (unsigned long long)c->id, c->peer, c->local);
+    int n = snprintf(line, sizeof line,
+                     "id=%llu addr=%s laddr=%s fd=-1 name=", (unsigned long long)c->id, c->peer,
+                     c->local);
     serve_put(o, line, (size_t)n);
     if (name != NULL)
         serve_put(o, name->bytes, name->length);
-    n = snprintf(line, sizeof line,
-                 " age=%lld idle=%lld flags=N db=%d sub=0 psub=0 ssub=0 multi=-1 cmd=%s user=default "
-                 "redir=-1 resp=2\n",
-                 (long long)((now - c->since) / 1000000000),
-                 (long long)((now - atomic_load_explicit(&c->active, memory_order_relaxed)) /
-                             1000000000),
-                 atomic_load_explicit(&c->db, memory_order_relaxed),
-                 last == NULL ? "NULL" : last->name);
+    n = snprintf(
+        line, sizeof line,
+        " age=%lld idle=%lld flags=N db=%d sub=0 psub=0 ssub=0 multi=-1 cmd=%s user=default "
+        "redir=-1 resp=2\n",
+        (long long)((now - c->since) / 1000000000),
+        (long long)((now - atomic_load_explicit(&c->active, memory_order_relaxed)) / 1000000000),
+        atomic_load_explicit(&c->db, memory_order_relaxed), last == NULL ? "NULL" : last->name);
     serve_put(o, line, (size_t)n);
 }
 
-/* The lines of all clients, or of the caller, as one bulk: they are written aside, to be counted. */
+/* The lines of all clients, or of the caller, as one bulk: they are written aside, to be
+ * counted. */
 static void put_clients(struct serve_call *c, bool all)
 {
     struct serve_server *s = c->server;

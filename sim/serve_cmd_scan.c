@@ -114,7 +114,8 @@ void serve_cmd_dbsize(struct serve_call *c)
 
 static void flush(struct serve_call *c, int db)
 {
-    if (c->argc > 2 || (c->argc == 2 && !serve_arg_is(c, 1, "sync") && !serve_arg_is(c, 1, "async"))) {
+    if (c->argc > 2 ||
+        (c->argc == 2 && !serve_arg_is(c, 1, "sync") && !serve_arg_is(c, 1, "async"))) {
         serve_syntax_error(c);
         return;
     }

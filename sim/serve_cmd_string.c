@@ -31,8 +31,7 @@ void serve_cmd_append(struct serve_call *c)
     if (!get(c, &s))
         return;
     if (s != NULL && (int64_t)(s->length + more.n) > SERVE_BULK_MAX) {
-        serve_put_error(c->out,
-                        "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+        serve_put_error(c->out, "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
         return;
     }
     s = s == NULL ? serve_string_new(more) : serve_string_append(s, more);

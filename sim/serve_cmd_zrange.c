@@ -1,5 +1,6 @@
 /* serve_cmd_zrange.c: ZRANGE, by rank, by score and by member, both ways (serve_command.h). */
 #include "sim/serve_command.h"
+#include <ctype.h>
 
 struct zrange {
     bool by_score, by_member, back, scores;
@@ -44,11 +45,15 @@ static bool options(struct serve_call *c, struct zrange *z)
     return true;
 }
 
-/* 1.5, (1.5, -inf */
+/* 1.5, (1.5, -inf. Redis takes nothing for 0, and blanks before a number. */
 static bool score_bound(struct serve_text t, struct serve_zbound *b)
 {
     b->open = t.n > 0 && t.at[0] == '(';
     if (b->open)
+        t = (struct serve_text){t.at + 1, t.n - 1};
+    if (t.n == 0)
+        return true;
+    while (t.n > 1 && isspace((unsigned char)t.at[0]))
         t = (struct serve_text){t.at + 1, t.n - 1};
     return serve_double_parse(t, &b->score);
 }
@@ -112,7 +117,8 @@ static void by_range(struct serve_call *c, const struct zrange *z, const struct 
 {
     int64_t n = 0, skip = z->skip;
     struct serve_block *header = serve_put_later(c->out);
-    struct serve_entry *e = set == NULL || skip < 0 ? NULL : serve_zset_seek(set, &z->range, z->back);
+    struct serve_entry *e =
+        set == NULL || skip < 0 ? NULL : serve_zset_seek(set, &z->range, z->back);
     for (; e != NULL && skip > 0 && serve_zset_inside(e, &z->range); skip--)
         e = serve_zset_step(e, z->back);
     for (; e != NULL && (z->most < 0 || n < z->most) && serve_zset_inside(e, &z->range); n++) {

@@ -1,4 +1,5 @@
-/* serve_cmd_zset.c: ZADD and the other commands on sorted sets, but for ZRANGE (serve_command.h). */
+/* serve_cmd_zset.c: ZADD and the other commands on sorted sets, but for ZRANGE
+ * (serve_command.h). */
 #include "sim/serve_command.h"
 #include <math.h>
 
@@ -59,6 +60,7 @@ static bool zadd_one(struct serve_call *c, struct serve_zset *set, struct zadd *
     bool parsed = serve_double_parse(serve_arg(c, i), &z->score);
     if (!parsed)
         return false; /* zadd_fault has seen that it is one */
+    z->score += 0.0;  /* -0 is shown as 0, as by Redis for a set that is small */
     z->put = e == NULL ? !z->if_present : !z->if_absent;
     if (!z->put)
         return true;

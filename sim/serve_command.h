@@ -86,8 +86,8 @@ struct serve_subcommand {
     const char *name;
     int least, most;
 };
-/* Which of n subcommands argument 1 is; -1: none, or the number of arguments is wrong, and the error
- * is put. */
+/* Which of n subcommands argument 1 is; -1: none, or the number of arguments is wrong, and the
+ * error is put. */
 int serve_subcommand(struct serve_call *c, const struct serve_subcommand *known, size_t n);
 
 /* ---- the functions, by file ---- */

@@ -25,7 +25,8 @@
  * with the old one moved over bit by bit, as in Redis: the new table has to be there, and cleared,
  * at once, 8 MiB for a million keys, in the request that happens to start it.
  *
- * Locks: none in here. Whoever owns the object that the dict is part of holds its lock (serve_db.h).
+ * Locks: none in here. Whoever owns the object that the dict is part of holds its lock
+ * (serve_db.h).
  */
 #ifndef HG_SIM_SERVE_DICT_H
 #define HG_SIM_SERVE_DICT_H
@@ -84,9 +85,9 @@ struct serve_entry *serve_dict_next(const struct serve_dict *d, struct serve_wal
  * is. */
 struct serve_entry *serve_dict_any(const struct serve_dict *d, uint64_t random);
 
-/* The chain at a cursor, of which the caller looks at all entries, and the cursor after it; 0 begins, and
- * 0 ends. Every entry that is there from the first call to the last is seen, however the dict
- * changes between the calls; an entry may be seen twice.
+/* The chain at a cursor, of which the caller looks at all entries, and the cursor after it; 0
+ * begins, and 0 ends. Every entry that is there from the first call to the last is seen, however
+ * the dict changes between the calls; an entry may be seen twice.
  *
  * Hashes are visited in the order of their reversed bits. Everything in a bucket has the same low
  * bits, so a bucket is one interval in that order, whatever the number of buckets; the cursor is

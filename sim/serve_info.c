@@ -10,7 +10,7 @@ struct page {
     size_t n;
 };
 
-#define LINE(p, ...)                                                                               \
+#define LINE(p, ...) \
     ((p)->n += (size_t)snprintf((p)->text + (p)->n, sizeof(p)->text - (p)->n, __VA_ARGS__))
 
 static void server_section(struct serve_server *s, const hg_stats *st, struct page *p)
@@ -88,10 +88,13 @@ static const struct {
     const char *name, *title;
     void (*write)(struct serve_server *s, const hg_stats *st, struct page *p);
 } sections[] = {
-    {"server", "Server", server_section}, {"clients", "Clients", clients_section},
-    {"memory", "Memory", memory_section}, {"stats", "Stats", stats_section},
+    {"server", "Server", server_section},
+    {"clients", "Clients", clients_section},
+    {"memory", "Memory", memory_section},
+    {"stats", "Stats", stats_section},
     {"replication", "Replication", replication_section},
-    {"gc", "GC", gc_section},             {"keyspace", "Keyspace", keyspace_section},
+    {"gc", "GC", gc_section},
+    {"keyspace", "Keyspace", keyspace_section},
 };
 #define SECTIONS (sizeof sections / sizeof *sections)
 

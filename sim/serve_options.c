@@ -5,13 +5,7 @@
 #include "sim/size.h"
 #include <argp.h>
 
-enum {
-    KEY_BIND = 0x100,
-    KEY_PORT,
-    KEY_UNIX_SOCKET,
-    KEY_MAX_CLIENTS,
-    KEY_OUTPUT_LIMIT
-};
+enum { KEY_BIND = 0x100, KEY_PORT, KEY_UNIX_SOCKET, KEY_MAX_CLIENTS, KEY_OUTPUT_LIMIT };
 
 static const struct argp_option options[] = {
     {"bind", KEY_BIND, "ADDRESS", 0, "Address to listen on; * is all (127.0.0.1)", 1},

@@ -182,8 +182,7 @@ static enum serve_parsed parse_line(struct serve_parse *p, char *bytes, size_t n
     p->at = length + 1;
     if (length > 0 && bytes[length - 1] == '\r')
         length--;
-    return split_words(p, bytes, length) ? SERVE_REQUEST
-                                         : wrong(p, "unbalanced quotes in request");
+    return split_words(p, bytes, length) ? SERVE_REQUEST : wrong(p, "unbalanced quotes in request");
 }
 
 enum serve_parsed serve_parse(struct serve_parse *p, char *bytes, size_t n)

@@ -9,8 +9,8 @@
 #define HG_SIM_SERVE_PARSE_H
 #include "sim/serve_text.h"
 
-#define SERVE_LINE_MAX  65536              /* bytes of an inline request or of a header line */
-#define SERVE_BULKS_MAX 1048576            /* arguments of a request */
+#define SERVE_LINE_MAX  65536                /* bytes of an inline request or of a header line */
+#define SERVE_BULKS_MAX 1048576              /* arguments of a request */
 #define SERVE_BULK_MAX  (INT64_C(512) << 20) /* bytes of one */
 
 /* An argument: a part of the request's bytes. */
@@ -23,10 +23,10 @@ struct serve_span {
 struct serve_parse {
     struct serve_span *span; /* leaf: `room` of them, `argc` are set */
     uint32_t argc, room;
-    size_t at;       /* bytes understood so far */
-    int64_t bulks;   /* arguments still to come; 0: no header yet */
-    int64_t bulk;    /* length of the argument whose bytes come next, + 1; 0: its header does */
-    char error[64];  /* of SERVE_WRONG, without "-ERR " */
+    size_t at;      /* bytes understood so far */
+    int64_t bulks;  /* arguments still to come; 0: no header yet */
+    int64_t bulk;   /* length of the argument whose bytes come next, + 1; 0: its header does */
+    char error[64]; /* of SERVE_WRONG, without "-ERR " */
 };
 
 enum serve_parsed {

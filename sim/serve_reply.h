@@ -38,11 +38,12 @@ void serve_put_error(struct serve_out *o, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void serve_put_int(struct serve_out *o, int64_t v);
 void serve_put_bulk(struct serve_out *o, struct serve_text t);
-void serve_put_word(struct serve_out *o, const char *word); /* a bulk */
+void serve_put_word(struct serve_out *o, const char *word);         /* a bulk */
 void serve_put_string(struct serve_out *o, struct serve_string *s); /* a bulk; NULL: the null */
 void serve_put_double(struct serve_out *o, double v);               /* a bulk */
 void serve_put_null(struct serve_out *o);
-void serve_put_array(struct serve_out *o, int64_t n); /* its n elements follow; -1: the null array */
+void serve_put_array(struct serve_out *o,
+                     int64_t n); /* its n elements follow; -1: the null array */
 
 /* A place for what is known only when more has been put behind it, before anything is sent: a short
  * bulk, or the header of an array whose elements were counted meanwhile. */

@@ -13,8 +13,8 @@
  * Why shards: commands are short, a microsecond or two, so that with few procs one lock would do;
  * but a task that is held up while it has the lock (it marks for its allocation, its thread loses
  * the CPU) holds up only who wants the same 64th of the keys, and LRANGE of a long list does not
- * stop the others. Rejected: a lock per key (MSET of many keys, and a table of locks as large as the
- * data); readers beside each other (GET holds the lock for less than a reader count costs).
+ * stop the others. Rejected: a lock per key (MSET of many keys, and a table of locks as large as
+ * the data); readers beside each other (GET holds the lock for less than a reader count costs).
  *
  * A key that has expired is dropped when somebody looks for it, or by the sweeper (serve_sweep.c).
  */

@@ -2,7 +2,8 @@
  * the room it can grow into is what the allocator rounded up to, or what an append asked for. */
 #include "sim/serve_value.h"
 
-#define ROOM_MOST (1u << 20) /* a string grows by its own length, but by no more than this at once */
+/* a string grows by its own length, but by no more than this at once */
+#define ROOM_MOST (1u << 20)
 
 const char *serve_type_name(uint32_t type)
 {

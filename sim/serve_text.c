@@ -124,10 +124,9 @@ static inline void sip_round(uint64_t v[4])
 
 uint64_t serve_hash(const struct serve_seed *seed, struct serve_text t)
 {
-    uint64_t v[4] = {seed->w[0] ^ UINT64_C(0x736f6d6570736575),
-                     seed->w[1] ^ UINT64_C(0x646f72616e646f6d),
-                     seed->w[0] ^ UINT64_C(0x6c7967656e657261),
-                     seed->w[1] ^ UINT64_C(0x7465646279746573)};
+    uint64_t v[4] = {
+        seed->w[0] ^ UINT64_C(0x736f6d6570736575), seed->w[1] ^ UINT64_C(0x646f72616e646f6d),
+        seed->w[0] ^ UINT64_C(0x6c7967656e657261), seed->w[1] ^ UINT64_C(0x7465646279746573)};
     uint64_t word;
     size_t i = 0;
     for (; i + 8 <= t.n; i += 8) {

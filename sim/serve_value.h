@@ -88,8 +88,8 @@ struct serve_znode;
 
 struct serve_zset {
     struct serve_value head;
-    uint32_t levels; /* of the skip list, at least 1 */
-    struct serve_dict dict; /* member -> its entry, with score; the entry's value is its node */
+    uint32_t levels;         /* of the skip list, at least 1 */
+    struct serve_dict dict;  /* member -> its entry, with score; the entry's value is its node */
     struct serve_znode *top; /* the node before the first, of all levels */
     uint64_t random;
 };

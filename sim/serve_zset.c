@@ -60,7 +60,8 @@ struct serve_zset *serve_zset_new(uint64_t random)
     return z;
 }
 
-/* xorshift64 (G. Marsaglia, 2003): clients do not learn the seed, and heights are all it decides. */
+/* xorshift64 (G. Marsaglia, 2003): clients do not learn the seed, and heights are all it
+ * decides. */
 static size_t random_height(struct serve_zset *z)
 {
     z->random ^= z->random << 13;

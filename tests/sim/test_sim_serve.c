@@ -1,6 +1,6 @@
-/* test_sim_serve.c: the commands of `hedge-sim serve`: replies, errors in Redis's words, types, times
- * to expire, limits on what a client may hold. The same commands are compared with redis-server in
- * serve.sh; here is what it leaves out, and what needs no network. */
+/* test_sim_serve.c: the commands of `hedge-sim serve`: replies, errors in Redis's words, types,
+ * times to expire, limits on what a client may hold. The same commands are compared with
+ * redis-server in serve.sh; here is what it leaves out, and what needs no network. */
 #include "tests/sim/serve_test.h"
 
 #define WRONGTYPE "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
@@ -18,8 +18,8 @@ static int script(void *arg)
     talk_close(t);
     return 0;
 }
-#define SCRIPT(name, ...)                                                                          \
-    static struct exchange name##_script[] = {__VA_ARGS__, {NULL, NULL}};                          \
+#define SCRIPT(name, ...)                                                 \
+    static struct exchange name##_script[] = {__VA_ARGS__, {NULL, NULL}}; \
     Test(sim_serve, name) { talk_run(script, name##_script); }
 
 /* clang-format off */
@@ -221,8 +221,8 @@ static int scan_all(void *arg)
 }
 Test(sim_serve, scan_all) { talk_run(scan_all, NULL); }
 
-/* A client that does not read: what is pending is bounded, then it is dropped; a single reply may be
- * longer than the limit. A string that is being sent stays as it was. */
+/* A client that does not read: what is pending is bounded, then it is dropped; a single reply may
+ * be longer than the limit. A string that is being sent stays as it was. */
 static int unread(void *arg)
 {
     (void)arg;
@@ -233,7 +233,8 @@ static int unread(void *arg)
     MUST(value != NULL, "no memory");
     memset(value, 'v', BYTES);
     t->opt.output_limit = 3 * BYTES;
-    talk_feed(t, c, header, (size_t)sprintf(header, "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n", BYTES));
+    talk_feed(t, c, header,
+              (size_t)sprintf(header, "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n", BYTES));
     talk_feed(t, c, value, BYTES);
     talk_feed(t, c, "\r\n", 2);
     enum serve_state state = SERVE_HUNGRY;
@@ -256,7 +257,8 @@ static int unread(void *arg)
     talk_take(t, c);
     MUST(t->n == 3 * (BYTES + 11), "%zu bytes were sent", t->n);
     for (size_t i = 0; i < 3; i++)
-        MUST(memcmp(t->reply + i * (BYTES + 11) + 9, value, BYTES) == 0, "reply %zu is not the value", i);
+        MUST(memcmp(t->reply + i * (BYTES + 11) + 9, value, BYTES) == 0,
+             "reply %zu is not the value", i);
     free(value);
     talk_close(t);
     return 0;

@@ -87,8 +87,9 @@ static const struct exchange wrongs[] = {
 };
 
 /* Legal, as far as it goes; costs no more memory than was sent. */
-static const char *const open_ends[] = {"*1048576\r\n", "*1048576\r\n$536870912\r\n",
-                                        "*2\r\n$3\r\nGET\r\n$536870912\r\nabc", "*", "$", "PIN"};
+static const char *const open_ends[] = {
+    "*1048576\r\n", "*1048576\r\n$536870912\r\n", "*2\r\n$3\r\nGET\r\n$536870912\r\nabc", "*", "$",
+    "PIN"};
 
 static int wrong(void *arg)
 {
@@ -185,9 +186,10 @@ Test(sim_serve_parse, large) { talk_run(large, NULL); }
 /* Bytes that look like requests often enough to get far. */
 static size_t garbage(struct sim_rng *rng, char *out, size_t n)
 {
-    static const char *const pieces[] = {"*", "$", "\r\n", "\r", "\n", "0", "1", "2",
-                                         "-1", "*2\r\n", "$3\r\nGET\r\n", "\"", "'", "\\",
-                                         "\\x", " ", "PING", "SET a b\r\n", "$1\r\na\r\n"};
+    static const char *const pieces[] = {
+        "*",    "$",           "\r\n",          "\r", "\n", "0",  "1",   "2",
+        "-1",   "*2\r\n",      "$3\r\nGET\r\n", "\"", "'",  "\\", "\\x", " ",
+        "PING", "SET a b\r\n", "$1\r\na\r\n"};
     size_t used = 0;
     while (used + 16 < n) {
         uint32_t pick = sim_rng_below(rng, 24);

@@ -1,6 +1,6 @@
 /* test_sim_serve_value.c: the structures of `hedge-sim serve` against simple models: the table that
- * grows by buckets and its cursor, lists, sorted sets; numbers and patterns. All with collections at
- * every few allocations. */
+ * grows by buckets and its cursor, lists, sorted sets; numbers and patterns. All with collections
+ * at every few allocations. */
 #include "tests/sim/serve_test.h"
 
 #include "sim/rng.h"
@@ -171,7 +171,8 @@ static int list_model(void *arg)
     struct serve_list *l = serve_list_new();
     for (uint64_t step = test_scaled(60000); step > 0; step--) {
         bool front = sim_rng_below(&rng, 2), grow = step / 4000 % 2 == 0;
-        if (low == high || (sim_rng_below(&rng, 10) < (grow ? 8 : 2) && low > 0 && high < 2 * MOST)) {
+        if (low == high ||
+            (sim_rng_below(&rng, 10) < (grow ? 8 : 2) && low > 0 && high < 2 * MOST)) {
             serve_list_push(l, front, number(next));
             model[front ? --low : high++] = next++;
         } else {
@@ -327,9 +328,21 @@ Test(sim_serve_value, strings) { talk_run(strings, NULL); }
 
 Test(sim_serve_value, integers)
 {
-    static const char *const bad[] = {"",   "-",    "+1",    "01", "-0", "-01", " 1", "1 ",
-                                      "1a", "0x10", "1.0",   "--1", "9223372036854775808",
-                                      "-9223372036854775809", "18446744073709551616",
+    static const char *const bad[] = {"",
+                                      "-",
+                                      "+1",
+                                      "01",
+                                      "-0",
+                                      "-01",
+                                      " 1",
+                                      "1 ",
+                                      "1a",
+                                      "0x10",
+                                      "1.0",
+                                      "--1",
+                                      "9223372036854775808",
+                                      "-9223372036854775809",
+                                      "18446744073709551616",
                                       "100000000000000000000"};
     static const int64_t good[] = {0, 1, -1, 10, 99, -100, 1234567890123, INT64_MAX, INT64_MIN};
     int64_t v;
@@ -349,10 +362,17 @@ Test(sim_serve_value, doubles)
 {
     static const struct {
         const char *text, *shown;
-    } good[] = {{"1", "1"},     {"-2.5", "-2.5"},         {"0.1", "0.10000000000000001"},
-                {"1e3", "1000"}, {"inf", "inf"},           {"-Infinity", "-inf"},
-                {"-0", "-0"},   {"3e20", "3e+20"},        {"0x10", "16"},
-                {"1e15", "1000000000000000"}, {"1e-7", "9.9999999999999995e-08"}};
+    } good[] = {{"1", "1"},
+                {"-2.5", "-2.5"},
+                {"0.1", "0.10000000000000001"},
+                {"1e3", "1000"},
+                {"inf", "inf"},
+                {"-Infinity", "-inf"},
+                {"-0", "-0"},
+                {"3e20", "3e+20"},
+                {"0x10", "16"},
+                {"1e15", "1000000000000000"},
+                {"1e-7", "9.9999999999999995e-08"}};
     static const char *const bad[] = {"", " 1", "1 ", "nan", "1e999", "x", "1,5", "1e-999"};
     double v;
     char text[40];
@@ -370,12 +390,15 @@ Test(sim_serve_value, glob)
     static const struct {
         const char *pattern, *text;
         bool fits;
-    } g[] = {{"*", "", true},          {"", "", true},           {"", "a", false},
-             {"a*c", "abbc", true},    {"a*c", "abbd", false},   {"*a*b*", "xxayybzz", true},
-             {"h?llo", "hello", true}, {"h?llo", "hllo", false}, {"[a-c]x", "bx", true},
-             {"[c-a]x", "bx", true},   {"[^a]x", "ax", false},   {"[^a]x", "bx", true},
-             {"\\*", "*", true},       {"\\*", "a", false},      {"[\\]]", "]", true},
-             {"a\\", "a\\", true},     {"[abc", "c", true},      {"**", "ab", true},
+    } g[] = {{"*", "", true},          {"", "", true},
+             {"", "a", false},         {"a*c", "abbc", true},
+             {"a*c", "abbd", false},   {"*a*b*", "xxayybzz", true},
+             {"h?llo", "hello", true}, {"h?llo", "hllo", false},
+             {"[a-c]x", "bx", true},   {"[c-a]x", "bx", true},
+             {"[^a]x", "ax", false},   {"[^a]x", "bx", true},
+             {"\\*", "*", true},       {"\\*", "a", false},
+             {"[\\]]", "]", true},     {"a\\", "a\\", true},
+             {"[abc", "c", true},      {"**", "ab", true},
              {"a?", "a", false},       {"*.txt", "a.txt.txt", true}};
     for (size_t i = 0; i < sizeof g / sizeof *g; i++)
         cr_assert_eq(serve_glob(serve_text_of(g[i].pattern), serve_text_of(g[i].text)), g[i].fits,
@@ -390,8 +413,8 @@ Test(sim_serve_value, glob)
 /* The test vector of SipHash-1-3 with the key 00 01 .. 0f: another implementation's answers. */
 Test(sim_serve_value, hash)
 {
-    static const struct serve_seed key = {{UINT64_C(0x0706050403020100),
-                                           UINT64_C(0x0f0e0d0c0b0a0908)}};
+    static const struct serve_seed key = {
+        {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)}};
     static const uint64_t wanted[] = {UINT64_C(0xabac0158050fc4dc), UINT64_C(0xc9f49bf37d57ca93),
                                       UINT64_C(0x82cb9b024dc7d44d), UINT64_C(0x8bf80ab8e7ddf7fb)};
     static const char bytes[] = {0, 1, 2, 3};
