@@ -3,13 +3,14 @@
 # bad clients, with many connections while collections are verified, stopped by signals. Leaves out
 # what needs redis-server, redis-cli or redis-benchmark where that is not installed, and says so.
 #
-# usage: serve.sh HEDGE-SIM SERVE-COMPARE SERVE-ABUSE      exit 0: all as it should be, 1: not
+# usage: serve.sh HEDGE-SIM SERVE-COMPARE SERVE-ABUSE DATA-FOLDER      exit 0: all as it should be, 1: not
 # Environment: HEDGE_TEST_SEED repeats the random requests of a failed run; SERVE_TEST_CLIENTS: how
 # many connections there are in the crowd (500).
 set -u
 sim=$1
 compare=$2
 abuse=$3
+data=$4
 . "$(dirname "$0")/lib.sh"
 seed=${HEDGE_TEST_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 clients=${SERVE_TEST_CLIENTS:-500}
@@ -82,7 +83,7 @@ if have redis-server; then
     redis=$!
     HEDGEDEBUG=gccheck=1,gcpoison=1,gcstress=50 start --port none
     until_is 20 test -S redis.sock || fault "no redis-server: $(cat redis.log)"
-    "$compare" "$work/redis.sock" "$work/hedge.sock" "$seed" 10000 ||
+    "$compare" "$work/redis.sock" "$work/hedge.sock" "$data/serve_requests.txt" "$seed" 10000 ||
         fault "not as redis-server does it (HEDGE_TEST_SEED=$seed)"
     stop INT
     kill $redis

@@ -1,7 +1,7 @@
 /* serve_compare.c: sends the same requests to redis-server and to hedge-sim serve, and compares the
  * replies byte by byte.
  *
- * usage: serve_compare REDIS HEDGE SEED COUNT     (paths of Unix sockets)
+ * usage: serve_compare REDIS HEDGE REQUESTS SEED COUNT     (Unix sockets; data/serve_requests.txt)
  *        exit 0: all alike; 1: differences, each printed; 2: usage, or a server went away
  *
  * Three parts: whole byte streams, on connections of their own, up to their end (inline requests,
@@ -336,382 +336,6 @@ static void compare_stream(struct server s[2], const char *stream)
     free(sent.at);
 }
 
-/* ---- the list ---- */
-
-static const char *const list[] = {
-    "FLUSHALL",
-    "PING",
-    "PING a",
-    "PING a b",
-    "ECHO",
-    "ECHO ''",
-    "SELECT 3",
-    "SELECT 16",
-    "SELECT -1",
-    "SELECT x",
-    "SELECT 0",
-    "DBSIZE x",
-    "FLUSHALL x",
-    "FLUSHDB sync x",
-    "FLUSHDB sync",
-    "nosuch",
-    "nosuch a b c",
-    "GET",
-    "get a b",
-    "CLIENT",
-    "CLIENT nosuch",
-    "CLIENT SETNAME",
-    "CLIENT SETNAME a",
-    "CLIENT GETNAME",
-    "CLIENT GETNAME x",
-    "CLIENT SETNAME a\nb",
-    "CLIENT SETNAME ''",
-    "CLIENT GETNAME",
-    "CONFIG",
-    "CONFIG GET",
-    "CONFIG nosuch",
-    "CONFIG GET save",
-    "CONFIG GET appendonly",
-    "CONFIG GET nosuch",
-    "CONFIG GET databases",
-    "COMMAND nosuch",
-    "AUTH",
-    "AUTH x",
-    "AUTH a b",
-    "AUTH a b c d",
-    "HELLO 4",
-    "HELLO x",
-    "SHUTDOWN x",
-    /* strings */
-    "SET k",
-    "SET k v NX XX",
-    "SET k v GET",
-    "SET k v2 GET",
-    "SET k v EX",
-    "SET k v EX x",
-    "SET k v EX 0",
-    "SET k v EX -1",
-    "SET k v PX 0",
-    "SET k v EX 9223372036854775807",
-    "SET k v PX 9223372036854775807",
-    "SET k v EXAT 0",
-    "SET k v EXAT 99999999999",
-    "TTL k",
-    "SET k v PXAT 1",
-    "GET k",
-    "SET k v EX 10 PX 10",
-    "SET k v EX 10 KEEPTTL",
-    "SET k v KEEPTTL EX 10",
-    "SET k v KEEPTTL KEEPTTL",
-    "SET k v NX NX",
-    "SET k v EX 100 NX",
-    "TTL k",
-    "SET k w XX KEEPTTL",
-    "TTL k",
-    "SET k v x",
-    "SET none v XX GET",
-    "SET k v NX GET",
-    "GETX k",
-    "APPEND k ''",
-    "APPEND k abc",
-    "STRLEN k",
-    "GET k",
-    "TTL k",
-    "SET n 10",
-    "INCR n",
-    "DECR n",
-    "INCRBY n 5",
-    "DECRBY n 3",
-    "INCRBY n x",
-    "INCRBY n 1.5",
-    "INCR k",
-    "SET n ' 1'",
-    "INCR n",
-    "SET n 9223372036854775807",
-    "INCR n",
-    "SET n -9223372036854775808",
-    "DECR n",
-    "DECRBY n -9223372036854775808",
-    "INCRBY n 9223372036854775807",
-    "SET n 01",
-    "INCR n",
-    "SET n -0",
-    "INCR n",
-    "SET n +1",
-    "INCR n",
-    "SET n ''",
-    "INCR n",
-    "MSET a 1 b 2 a 3",
-    "MGET a b c a",
-    "MSET a",
-    "MSET a 1 b",
-    "MGET",
-    "DEL",
-    "DEL a b c",
-    "EXISTS a a k k",
-    "EXISTS",
-    "UNLINK a k",
-    "TYPE k",
-    "TYPE nosuch",
-    "STRLEN nosuch",
-    /* lists */
-    "LPUSH l",
-    "LPUSH l a b c",
-    "RPUSH l d e",
-    "LRANGE l 0 -1",
-    "LRANGE l -100 100",
-    "LRANGE l 1 1",
-    "LRANGE l 4 2",
-    "LRANGE l 5 5",
-    "LRANGE l -1 -2",
-    "LRANGE l x 1",
-    "LRANGE l 0 9223372036854775807",
-    "LRANGE l -9223372036854775808 -1",
-    "LRANGE k2 0 x",
-    "LLEN l",
-    "LLEN nosuch",
-    "LPOP l",
-    "RPOP l",
-    "LPOP l 0",
-    "LPOP l -1",
-    "LPOP l x",
-    "LPOP l 1 1",
-    "RPOP nosuch",
-    "RPOP nosuch 0",
-    "RPOP nosuch 2",
-    "LPOP l 2",
-    "LPOP l 9",
-    "LPOP l",
-    "EXISTS l",
-    "TYPE l",
-    /* sets, hashes */
-    "SADD s",
-    "SADD s a",
-    "SADD s a b c c",
-    "SCARD s",
-    "SISMEMBER s a",
-    "SISMEMBER s x",
-    "SMEMBERS s",
-    "SREM s a x",
-    "SREM s",
-    "SMEMBERS nosuch",
-    "SPOP s 0",
-    "SPOP s -1",
-    "SPOP s x",
-    "SPOP s 1 1",
-    "SPOP s 9",
-    "SPOP s",
-    "SPOP nosuch",
-    "SPOP nosuch 3",
-    "SCARD s",
-    "HSET h",
-    "HSET h a",
-    "HSET h a 1",
-    "HSET h a 2 b 3",
-    "HSET h a 1 b",
-    "HGET h a",
-    "HGET h x",
-    "HGET nosuch x",
-    "HGETALL h",
-    "HGETALL nosuch",
-    "HLEN h",
-    "HDEL h a a",
-    "HDEL h x",
-    "HDEL h b",
-    "EXISTS h",
-    "HLEN h",
-    /* sorted sets */
-    "ZADD z",
-    "ZADD z 1",
-    "ZADD z 1 a 2",
-    "ZADD z x a",
-    "ZADD z nan a",
-    "ZADD z 1 a 2 b 2 c",
-    "ZADD z NX XX 1 a",
-    "ZADD z GT LT 1 a",
-    "ZADD z NX GT 1 a",
-    "ZADD z NX 5 a 5 d",
-    "ZADD z XX 6 a 6 e",
-    "ZADD z CH 7 a 2 b",
-    "ZADD z GT CH 1 a",
-    "ZADD z GT CH 8 a",
-    "ZADD z LT CH 9 a",
-    "ZADD z LT CH 0.1 a",
-    "ZADD z INCR 1 a",
-    "ZADD z INCR 1 a 2 b",
-    "ZADD z NX INCR 1 a",
-    "ZADD z XX INCR 1 nosuch",
-    "ZADD z GT INCR -1 a",
-    "ZADD z inf i -inf j",
-    "ZADD z INCR -inf i",
-    "ZSCORE z i",
-    "ZSCORE z a",
-    "ZSCORE z nosuch",
-    "ZSCORE nosuch a",
-    "ZADD z 1e300 big 1e-300 small 0.1 tenth 3.14159265358979 pi -0 zero 1e17 wide 123456789012345678 wider",
-    "ZRANGE z 0 -1 WITHSCORES",
-    "ZRANGE z 0 -1 REV WITHSCORES",
-    "ZRANGE z 2 4",
-    "ZRANGE z -3 -1",
-    "ZRANGE z 9 2",
-    "ZRANGE z 99 100",
-    "ZRANGE z x 1",
-    "ZRANGE z 0 1 LIMIT 0 1",
-    "ZRANGE z 0 1 BYSCORE BYLEX",
-    "ZRANGE z 0 1 WITHSCORES BYLEX",
-    "ZRANGE z 0 1 nosuch",
-    "ZRANGE z (0 5 BYSCORE",
-    "ZRANGE z 0 (5 BYSCORE WITHSCORES",
-    "ZRANGE z 5 0 BYSCORE REV",
-    "ZRANGE z +inf -inf BYSCORE REV LIMIT 1 2",
-    "ZRANGE z -inf +inf BYSCORE LIMIT -1 2",
-    "ZRANGE z -inf +inf BYSCORE LIMIT 1 -2",
-    "ZRANGE z -inf inf BYSCORE LIMIT 100 1",
-    "ZRANGE z x 1 BYSCORE",
-    "ZRANGE z 1 nan BYSCORE",
-    "ZRANGE z ( 1 BYSCORE",
-    "ZRANGE z 0 5 BYSCORE LIMIT 1",
-    "ZRANGE z 0 5 BYSCORE LIMIT a b",
-    "ZRANGE nosuch 0 1",
-    "ZRANGE nosuch 0 1 BYSCORE",
-    "ZADD x 0 a 0 b 0 c 0 aa",
-    "ZRANGE x - + BYLEX",
-    "ZRANGE x [a (b BYLEX",
-    "ZRANGE x [aa + BYLEX LIMIT 0 2",
-    "ZRANGE x + - BYLEX REV",
-    "ZRANGE x (c - BYLEX REV",
-    "ZRANGE x a b BYLEX",
-    "ZRANGE x [b [a BYLEX",
-    "ZRANGE x ( + BYLEX",
-    "ZRANGE x - - BYLEX",
-    "ZRANGE x + + BYLEX",
-    "ZRANGE x '' + BYLEX",
-    "ZRANGE x -x + BYLEX",
-    "ZPOPMIN x",
-    "ZPOPMIN x 0",
-    "ZPOPMIN x -1",
-    "ZPOPMIN x x",
-    "ZPOPMIN x 1 1",
-    "ZPOPMIN x 9",
-    "ZPOPMIN x",
-    "ZPOPMIN nosuch 2",
-    "ZCARD z",
-    "ZCARD x",
-    "EXISTS x",
-    /* times */
-    "SET t v",
-    "TTL t",
-    "PTTL t",
-    "EXPIRE t 100",
-    "TTL t",
-    "PTTL t",
-    "PERSIST t",
-    "PERSIST t",
-    "EXPIRE t x",
-    "EXPIRE t 100 XX",
-    "EXPIRE t 100 NX",
-    "EXPIRE t 100 NX",
-    "EXPIRE t 50 GT",
-    "EXPIRE t 200 GT",
-    "EXPIRE t 300 LT",
-    "EXPIRE t 20 LT",
-    "EXPIRE t 20 NX XX",
-    "EXPIRE t 20 GT LT",
-    "EXPIRE t 20 XX GT",
-    "EXPIRE t 30 XX GT",
-    "TTL t",
-    "EXPIRE t 20 nosuch",
-    "EXPIRE t 9223372036854775807",
-    "EXPIRE t -9223372036854775808",
-    "PEXPIRE t 9223372036854775807",
-    "EXPIREAT t 9223372036854775",
-    "TTL nosuch",
-    "EXPIRE nosuch 10",
-    "PERSIST nosuch",
-    "PEXPIREAT t 99999999999999",
-    "SET t v",
-    "TTL t",
-    "EXPIRE t 0",
-    "EXISTS t",
-    "SET t v",
-    "EXPIREAT t 1",
-    "GET t",
-    "SET t v",
-    "PEXPIRE t -5",
-    "DBSIZE",
-    /* types */
-    "FLUSHALL",
-    "SET str v",
-    "RPUSH lst a",
-    "SADD st a",
-    "HSET hsh f v",
-    "ZADD zst 1 a",
-    "GET lst",
-    "SET lst v GET",
-    "APPEND st x",
-    "INCR hsh",
-    "STRLEN zst",
-    "MGET str lst st",
-    "LPUSH str a",
-    "LPOP st",
-    "LPOP hsh 1",
-    "LRANGE zst 0 1",
-    "LLEN str",
-    "SADD lst a",
-    "SREM str a",
-    "SPOP hsh",
-    "SPOP hsh 1",
-    "SMEMBERS zst",
-    "SCARD str",
-    "SISMEMBER lst a",
-    "HSET st a b",
-    "HGET str a",
-    "HDEL lst a",
-    "HGETALL zst",
-    "HLEN str",
-    "ZADD hsh 1 a",
-    "ZADD hsh x a",
-    "ZPOPMIN lst",
-    "ZCARD str",
-    "ZSCORE st a",
-    "ZRANGE hsh 0 1",
-    "TYPE str",
-    "TYPE lst",
-    "TYPE st",
-    "TYPE hsh",
-    "TYPE zst",
-    "KEYS *",
-    "KEYS s*",
-    "KEYS ?st",
-    "KEYS [lz]st",
-    "KEYS [^l]st",
-    "KEYS nosuch",
-    "KEYS",
-    "SCAN 0 COUNT 1000",
-    "SCAN 0 COUNT 1000 MATCH *st",
-    "SCAN 0 TYPE hash COUNT 1000",
-    "SCAN 0 TYPE nosuch COUNT 1000",
-    "SCAN x",
-    "SCAN 0 COUNT",
-    "SCAN 0 COUNT 0",
-    "SCAN 0 COUNT -1",
-    "SCAN 0 COUNT x",
-    "SCAN 0 nosuch 1",
-    "SCAN",
-    "SCAN -1x",
-    "SCAN 1.5",
-    "SET str v",
-    "RPUSH str v",
-    "DBSIZE",
-    "SELECT 1",
-    "DBSIZE",
-    "SET only1 v",
-    "KEYS *",
-    "FLUSHDB",
-    "SELECT 0",
-    "DBSIZE",
-};
-
 /* ---- random requests ---- */
 
 static uint64_t state;
@@ -722,85 +346,6 @@ static unsigned below(unsigned n)
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return (unsigned)((z ^ z >> 31) >> 33) % n;
 }
-
-/* %k key, %v value, %i integer, %c count, %r rank, %s score, %m member, %b score bound, %l member
- * bound, %o and %z a word that SET or ZADD may take, %t a time that does not pass here. */
-static const char *const templates[] = {
-    "SET %k %v",
-    "SET %k %i",
-    "SET %k %v %o",
-    "SET %k %v %o %o",
-    "SET %k %v EX %t",
-    "SET %k %v PX %t %o",
-    "GET %k",
-    "APPEND %k %v",
-    "STRLEN %k",
-    "INCR %k",
-    "DECR %k",
-    "INCRBY %k %i",
-    "DECRBY %k %i",
-    "MSET %k %v %k %v %k %i",
-    "MGET %k %k %k",
-    "DEL %k",
-    "DEL %k %k",
-    "EXISTS %k %k",
-    "TYPE %k",
-    "EXPIRE %k %t",
-    "EXPIRE %k %t %e",
-    "EXPIRE %k %i %e",
-    "PEXPIRE %k -1",
-    "TTL %k",
-    "PTTL %k",
-    "PERSIST %k",
-    "LPUSH %k %v",
-    "RPUSH %k %v %m %m",
-    "LPOP %k",
-    "RPOP %k",
-    "LPOP %k %c",
-    "RPOP %k %c",
-    "LLEN %k",
-    "LRANGE %k %r %r",
-    "RPUSH %k %m %m %m %m %m %m",
-    "LPUSH %k %m %m %m %m %m %m",
-    "SADD %k %m",
-    "SADD %k %m %m %m %v",
-    "SREM %k %m %m",
-    "SCARD %k",
-    "SISMEMBER %k %m",
-    "SMEMBERS %k",
-    "SPOP %k",
-    "SPOP %k 100",
-    "SPOP %k 0",
-    "HSET %k %m %v",
-    "HSET %k %m %v %m %i",
-    "HGET %k %m",
-    "HDEL %k %m %m",
-    "HLEN %k",
-    "HGETALL %k",
-    "ZADD %k %s %m",
-    "ZADD %k %s %m %s %m %s %m",
-    "ZADD %k %z %s %m",
-    "ZADD %k %z %z %s %m",
-    "ZADD %k %z %z %s %m %s %m",
-    "ZPOPMIN %k",
-    "ZPOPMIN %k %c",
-    "ZCARD %k",
-    "ZSCORE %k %m",
-    "ZRANGE %k %r %r",
-    "ZRANGE %k %r %r WITHSCORES",
-    "ZRANGE %k %r %r REV WITHSCORES",
-    "ZRANGE %k %b %b BYSCORE",
-    "ZRANGE %k %b %b BYSCORE WITHSCORES",
-    "ZRANGE %k %b %b BYSCORE REV LIMIT %r %r",
-    "ZRANGE %k %l %l BYLEX",
-    "ZRANGE %k %l %l REV BYLEX LIMIT %r %r",
-    "DBSIZE",
-    "KEYS *",
-    "KEYS k[0-4]",
-    "SCAN 0 COUNT 1000",
-    "SCAN 0 COUNT 1000 TYPE set",
-    "SELECT %c",
-};
 
 static void fill(struct bytes *out, char kind)
 {
@@ -833,6 +378,9 @@ static void fill(struct bytes *out, char kind)
     case 'b':
         snprintf(text, sizeof text, "%s%s", below(2) ? "(" : "", scores[below(13)]);
         break;
+    case 'u': /* its conditions depend on the order of times: no two within seconds */
+        snprintf(text, sizeof text, "%u5", 10 + below(1000000));
+        break;
     case 'v':
         word = values[below(sizeof values / sizeof *values)];
         break;
@@ -860,11 +408,11 @@ static void fill(struct bytes *out, char kind)
     add(out, word, strlen(word));
 }
 
-static void compare_random(struct server s[2])
+/* The words of a template, with what stands for %. One that is to have none begins with %. */
+static void compare_random(struct server s[2], const char *t)
 {
     static struct request q;
     static struct bytes word;
-    const char *t = templates[below(sizeof templates / sizeof *templates)];
     q.n = 0;
     while (*t != 0) {
         size_t n = strcspn(t, " ");
@@ -880,30 +428,75 @@ static void compare_random(struct server s[2])
     delete_popped(s, &q);
 }
 
+/* ---- all of it ---- */
+
+struct lines {
+    char **at;
+    size_t n;
+};
+
+static void add_line(struct lines *l, char *line)
+{
+    l->at = realloc(l->at, (l->n + 1) * sizeof *l->at);
+    if (l->at == NULL)
+        die("memory");
+    l->at[l->n++] = line;
+}
+
+/* Requests and templates of a file. */
+static void read_requests(const char *path, struct lines *list, struct lines *templates)
+{
+    FILE *f = fopen(path, "r");
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    if (f == NULL)
+        die(path);
+    while ((n = getline(&line, &room, f)) > 0) {
+        line[n - 1] = 0;
+        if (line[0] == '%')
+            add_line(templates, strdup(line + 1));
+        else if (line[0] != '#')
+            add_line(strstr(line, " %") != NULL ? templates : list, strdup(line));
+    }
+    free(line);
+    fclose(f);
+}
+
+static void free_lines(struct lines *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free(l->at[i]);
+    free(l->at);
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 5) {
-        fprintf(stderr, "usage: serve_compare REDIS HEDGE SEED COUNT\n");
+    static struct server s[2];
+    struct lines list = {0}, templates = {0};
+    if (argc != 6) {
+        fprintf(stderr, "usage: serve_compare REDIS HEDGE REQUESTS SEED COUNT\n");
         return 2;
     }
-    static struct server s[2];
     s[0].path = argv[1];
     s[1].path = argv[2];
-    state = strtoull(argv[3], NULL, 10);
-    long count = atol(argv[4]);
+    read_requests(argv[3], &list, &templates);
+    state = strtoull(argv[4], NULL, 10);
+    long count = atol(argv[5]);
     for (int i = 0; i < 2; i++)
         dial(&s[i]);
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++)
         compare_stream(s, streams[i]);
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        compare_line(s, list[i]);
+    for (size_t i = 0; i < list.n; i++)
+        compare_line(s, list.at[i]);
     for (long i = 0; i < count; i++) {
         if (i % 2000 == 0)
             compare_line(s, "FLUSHALL");
-        compare_random(s);
+        compare_random(s, templates.at[below((unsigned)templates.n)]);
     }
-    printf("%zu streams, %zu listed and %ld random requests (seed %s): %d differences\n",
-           sizeof streams / sizeof *streams, sizeof list / sizeof *list, count, argv[3],
-           differences);
+    printf("%zu streams, %zu requests, %ld random ones (seed %s): %d differences\n",
+           sizeof streams / sizeof *streams, list.n, count, argv[4], differences);
+    free_lines(&list);
+    free_lines(&templates);
     return differences > 0;
 }
