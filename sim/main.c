@@ -11,6 +11,7 @@
 static const struct sim_command commands[] = {
     {"kv", "a live key-value load on tasks: latency under pacing policies", sim_kv},
     {"pacer", "the pacer in virtual time: policies under models of noise", sim_pacer},
+    {"serve", "a server that speaks the Redis protocol, its data on the heap", sim_serve},
     {"limit", "live programs that meet their memory limit, against none", sim_limit},
     {"scale", "kv's load in virtual time: machines that are not here", sim_scale},
     {"replay", "recorded gctrace and gcpacertrace lines, fed to pacing policies", sim_replay},
