@@ -1,6 +1,6 @@
 /* cycle.c: the driver: walks the phases of a cycle. No mutator ever waits for another one.
  *
- *   0  OFF     the last cycle's sweeping is finished
+ *   0  OFF     the last cycle's sweeping is finished; pools drop their victims (roots.c)
  *   1  ROOTS   handshake NOP, twice: after the first every store runs the barrier; after the second
  *              every store in flight has also read its old value after the last store without
  *              barrier (with one NOP an object is lost)
@@ -254,6 +254,7 @@ static void run_cycle(struct hg_gc *g)
     finish_sweep(g); /* 0 */
     drop_empty_spans(g);
     hg__heap_touch_marks(g->world->heap);
+    hg__roots_turn(g);
     begin(g);
     bool marked = start_marking(g);
     if (marked) {

@@ -29,8 +29,7 @@ void hg__shade(struct hg_mutator *m, uintptr_t ref)
         return;
     m->dirty = true;
     if (hg__desc_kind(o.desc) == HG_SPAN_LEAF)
-        hg_store_rlx(&m->stats.marked_bytes,
-                     hg_load_rlx(&m->stats.marked_bytes) + (int64_t)hg__object_size(h, &o));
+        hg_own_add(&m->stats.marked_bytes, (int64_t)hg__object_size(h, &o));
     else
         hg__grey_push(m, o.base);
 }

@@ -266,6 +266,14 @@ _Noreturn static inline void hg__resume(struct hg_mutator *m, struct hg_stack *s
 #endif
 }
 
+/* fn(m, b) on a stack with room for what C libraries need: the scheduler's when m, the current
+ * mutator, runs a task; else the one we are on. fn does not park the task, so m is still current
+ * afterwards. */
+static inline void *hg__on_deep_stack(struct hg_mutator *m, hg_ctx_fn fn, void *b)
+{
+    return m != NULL && m->stack != NULL ? hg__on_scheduler(m, fn, b) : fn(m, b);
+}
+
 /* ---- life of mutators (mutator.c) ---- */
 
 void hg__world_init(struct hg_world *w, struct hg_heap *heap, struct hg_layouts *layouts,

@@ -8,7 +8,8 @@
  *   park.c     park, yield, sleep                   region.c   blocking regions
  *   timer.c    arming, stopping, firing timers      monitor.c  preemption, handing on, ticks
  *   timerheap.c  the heaps that hold them           report.c   dump, deadlock, stack overflow
- *   task.c     spawn, exit, join                    poll.c     who looks at descriptors, and when
+ *   task.c     spawn, exit, join
+ *   poll.c     who looks at descriptors, and when
  */
 #ifndef HG_RUNTIME_SCHED_INTERNAL_H
 #define HG_RUNTIME_SCHED_INTERNAL_H

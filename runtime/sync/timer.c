@@ -19,7 +19,8 @@
 #include <hedge/heap.h>
 #include <hedge/timer.h>
 
-#define SPINS 200
+#define SPINS       200
+#define CALLBACK_NS INT64_C(10000) /* how long a callback may take that is not put off its CPU */
 
 struct timer {
     struct hg_timer_callback callback;
@@ -66,14 +67,17 @@ static struct hg_proc *proc_here(const char *what)
 }
 static bool in_callback(const struct hg_proc *p) { return hg_load_rlx(&p->firing) != NULL; }
 
-/* On a task: waits until the callback of x does not run on another proc, or a new one does. */
+/* On a task: waits until the callback of x does not run on another proc, or a new one does. A
+ * callback that takes longer than a few microseconds was most likely put off its CPU, perhaps by the
+ * very task that it woke and that stops the timer now. Yielding would keep that CPU busy until the
+ * kernel takes it away, a millisecond or more later; sleeping gives it up. */
 static void wait_for_callback(const struct timer *x, const struct hg_sched *s)
 {
     for (int i = 0; hg__timer_is_firing(s, &x->callback.node, NULL); i++) {
         if (i < SPINS)
             hg_cpu_relax();
         else
-            hg_yield();
+            hg_sleep(CALLBACK_NS);
     }
 }
 
