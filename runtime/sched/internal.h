@@ -170,7 +170,8 @@ static inline struct hg_timer_entry *hg__timer_at(const struct hg_timers *h, uin
 }
 static inline size_t hg__timer_segment_bytes(uint32_t k)
 {
-    return (k == 0 ? (size_t)1 << HG_TIMER_FIRST_SHIFT : (size_t)1 << (HG_TIMER_FIRST_SHIFT + k - 1)) *
+    return (k == 0 ? (size_t)1 << HG_TIMER_FIRST_SHIFT
+                   : (size_t)1 << (HG_TIMER_FIRST_SHIFT + k - 1)) *
            sizeof(struct hg_timer_entry);
 }
 /* Requires room. */

@@ -3,8 +3,8 @@
  * State: NEW      not done, nobody is at it
  *        RUNNING  `owner` is at it. NEW to RUNNING and back: under the queue's lock
  *        DONE     for good. Release; a call that finds it (acquire) sees what was done
- * A try that fails, or whose task was cancelled in it, leaves the state NEW and wakes the first that
- * waits, which tries in its turn. All that wait are woken by DONE.
+ * A try that fails, or whose task was cancelled in it, leaves the state NEW and wakes the first
+ * that waits, which tries in its turn. All that wait are woken by DONE.
  */
 #include "runtime/sync/wait.h"
 
@@ -45,7 +45,8 @@ static int run(struct once *x, int (*fn)(void *), void *arg)
     return r;
 }
 
-/* The queue locked. 0: it is done; 1: the caller is to do it; -EAGAIN: another is at it; -EDEADLK. */
+/* The queue locked. 0: it is done; 1: the caller is to do it; -EAGAIN: another is at it;
+ * -EDEADLK. */
 static int look(struct once *x, struct hg_tcb *self)
 {
     uintptr_t s = hg_load_rlx(&x->state);

@@ -126,7 +126,8 @@ static void again(hg_timer *t, void *arg)
     if (n + 1 < p->limit) {
         p->was[n % 8] = hg_timer_reset(t, hg_in(100000));
         CHECK(hg_timer_reset(t, hg_in(200000)) == 1);
-        CHECK(hg_timer_stop(t) && !hg_timer_stop(t)); /* takes it back, without waiting for itself */
+        CHECK(hg_timer_stop(t) &&
+              !hg_timer_stop(t)); /* takes it back, without waiting for itself */
         CHECK(hg_timer_reset(t, hg_in(100000)) == 0);
     }
     hg_add_acqrel(&p->n, 1);
@@ -292,8 +293,8 @@ ParameterizedTest(int *procs, timer, waited_for)
     cr_assert_eq(run_on(*procs, waited_for, NULL), 0);
 }
 
-/* Tasks wait while others move and stop it: each firing goes to one of them, or a stop or reset says
- * that it was prevented. */
+/* Tasks wait while others move and stop it: each firing goes to one of them, or a stop or reset
+ * says that it was prevented. */
 struct shared {
     hg_timer t;
     hg_waitgroup g;
@@ -386,10 +387,7 @@ static int reset_from_elsewhere(void *arg)
     CHECK(late < 100); /* others may keep the machine busy; a lost reset would be an hour late */
     return 0;
 }
-Test(timer, reset_from_another_proc)
-{
-    cr_assert_eq(run_on(2, reset_from_elsewhere, NULL), 0);
-}
+Test(timer, reset_from_another_proc) { cr_assert_eq(run_on(2, reset_from_elsewhere, NULL), 0); }
 
 /* ---- in the collected heap ---- */
 
@@ -454,7 +452,8 @@ static void churn(void *over)
     for (int i = 0; i < 64; i++)
         hg_timer_init(&t[i], count, over);
     while (hg_load_acq((_Atomic int *)over) == 0) {
-        hg_timer_reset(&t[hg_rand_below(&rand, 64)], hg_in(3600 * S + hg_rand_below(&rand, 1000003)));
+        hg_timer_reset(&t[hg_rand_below(&rand, 64)],
+                       hg_in(3600 * S + hg_rand_below(&rand, 1000003)));
         hg_timer_stop(&t[hg_rand_below(&rand, 64)]);
         hg_yield();
     }
@@ -487,10 +486,13 @@ static int forgotten(void *arg)
     return 0;
 }
 ParameterizedTestParameters(timer, forgotten) { return cr_make_param_array(int, on_procs, 3); }
-ParameterizedTest(int *procs, timer, forgotten) { cr_assert_eq(run_on(*procs, forgotten, NULL), 0); }
+ParameterizedTest(int *procs, timer, forgotten)
+{
+    cr_assert_eq(run_on(*procs, forgotten, NULL), 0);
+}
 
-/* Dropped and kept ones that are due soon, with cycles all the time: kept ones fire once, dropped ones
- * fire or do not, and none that fires has lost what it holds. */
+/* Dropped and kept ones that are due soon, with cycles all the time: kept ones fire once, dropped
+ * ones fire or do not, and none that fires has lost what it holds. */
 static struct owner *new_due(struct hg_rand *rand)
 {
     struct owner *o = new_owner(hg_in(hg_rand_below(rand, 400000)));
