@@ -107,8 +107,10 @@ static int stop_xor_fired(void *arg)
 Test(timer, stop_says_whether_it_fired)
 {
     uint64_t seed = test_seed("stop_says_whether_it_fired");
-    for (int procs = 1; procs <= 4; procs *= 2)
+    for (int procs = 1; procs <= 4; procs *= 2) {
         cr_assert_eq(run_on(procs, stop_xor_fired, &seed), 0);
+        cr_assert_eq(run_on_seed(procs, seed | 1, stop_xor_fired, &seed), 0);
+    }
 }
 
 /* ---- a callback and its own timer ---- */
@@ -343,8 +345,10 @@ static int shared_by_many(void *arg)
 Test(timer, each_firing_is_delivered_or_prevented)
 {
     uint64_t seed = test_seed("each_firing_is_delivered_or_prevented");
-    for (int procs = 1; procs <= 4; procs *= 2)
+    for (int procs = 1; procs <= 4; procs *= 2) {
         cr_assert_eq(run_on(procs, shared_by_many, &seed), 0);
+        cr_assert_eq(run_on_seed(procs, seed | 1, shared_by_many, &seed), 0);
+    }
 }
 
 /* ---- T10 ---- */
