@@ -7,7 +7,9 @@
  *   runq.c     rings and the global queue           thread.c   OS threads, start, stop
  *   park.c     park, yield, sleep                   region.c   blocking regions
  *   timer.c    timer heaps                          monitor.c  preemption, handing on, ticks
- *   task.c     spawn, exit, join                    report.c   dump, deadlock, stack overflow
+ *   task.c     spawn, end, join                     report.c   dump, deadlock, stack overflow
+ *   cancel.c   cancellation, ambient deadlines      group.c    groups of tasks
+ *   unwind.c   deferred calls, exit
  *   poll.c     who looks at descriptors, and when
  */
 #ifndef HG_RUNTIME_SCHED_INTERNAL_H
@@ -229,7 +231,16 @@ void hg__slice_end(struct hg_proc *p);
  * hg_ctx_fn. */
 void *hg__yield_on_scheduler(void *m, void *unused);
 
+/* ---- unwind.c ---- */
+
+/* t, the calling task, has returned from its function with something deferred. end: where the
+ * frames that are gone lay below. */
+void hg__defers_left(struct hg_tcb *t, uintptr_t end);
+
 /* ---- task.c, stack.c ---- */
+
+/* The calling task t ends, with t->result. */
+_Noreturn void hg__task_leave(struct hg_tcb *t);
 
 /* The mutator of the calling task, or NULL. */
 static inline struct hg_mutator *hg__task_mutator(void)
