@@ -8,7 +8,8 @@
  *   park.c     park, yield, sleep                   region.c   blocking regions
  *   timer.c    arming, stopping, firing timers      monitor.c  preemption, handing on, ticks
  *   timerheap.c  the heaps that hold them           report.c   dump, deadlock, stack overflow
- *   task.c     spawn, exit, join
+ *   task.c     spawn, end, join                     group.c    groups of tasks
+ *   cancel.c   cancellation, ambient deadlines      unwind.c   deferred calls, exit
  *   poll.c     who looks at descriptors, and when
  */
 #ifndef HG_RUNTIME_SCHED_INTERNAL_H
@@ -265,7 +266,16 @@ void hg__slice_end(struct hg_proc *p);
  * hg_ctx_fn. */
 void *hg__yield_on_scheduler(void *m, void *unused);
 
+/* ---- unwind.c ---- */
+
+/* t, the calling task, has returned from its function with something deferred. end: where the
+ * frames that are gone lay below. */
+void hg__defers_left(struct hg_tcb *t, uintptr_t end);
+
 /* ---- task.c, stack.c ---- */
+
+/* The calling task t ends, with t->result. */
+_Noreturn void hg__task_leave(struct hg_tcb *t);
 
 /* The mutator of the calling task, or NULL. */
 static inline struct hg_mutator *hg__task_mutator(void)
