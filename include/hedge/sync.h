@@ -82,7 +82,8 @@ typedef struct hg_once {
  * for that. 0: it was done, now or before, and all that it did is visible here. What fn returned,
  * if it was called here and failed: it is not done then, and the next that comes, or waits, calls
  * its own fn. -EAGAIN, -ETIMEDOUT, -ECANCELED: the wait for another task's call ended early (the
- * deadline is not one for fn); -EDEADLK: called from inside fn. fn must return. */
+ * deadline is not one for fn); -EDEADLK: called from inside fn. A task that
+ * ends inside fn (hg_task_exit) has failed. */
 HG_API int hg_once_do(hg_once *o, int (*fn)(void *), void *arg, int64_t deadline);
 
 HG_END_DECLS
