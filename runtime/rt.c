@@ -6,6 +6,7 @@
  */
 #include "runtime/rt.h"
 #include "base/options.h"
+#include "runtime/sync/objpool.h"
 #include <errno.h>
 #include <string.h>
 
@@ -158,6 +159,7 @@ static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_pol
         close_memory(rt);
         return err;
     }
+    hg__counters_init(&rt->counters, &rt->world, procs);
     rt->sched.track_waits = o->track_waits;
     rt->sched.check = o->check;
     rt->gc.cpus = cpus < procs ? cpus : procs;
@@ -347,6 +349,11 @@ int hg_root_add(hg_runtime *rt, void *slot, size_t n, const hg_layout *layout)
     if (layout != HG_REFS && layout != HG_CONSERVATIVE)
         return -EINVAL;
     return hg__root_add(&rt->gc, slot, n);
+}
+
+int hg_objpool_new(hg_runtime *rt, const hg_objpool_attr *attr, hg_objpool **out)
+{
+    return hg__objpool_new(&rt->gc, attr, out);
 }
 
 int hg_root_remove(hg_runtime *rt, void *slot) { return hg__root_remove(&rt->gc, slot); }
