@@ -205,6 +205,12 @@ void hg__os_thread_join(pthread_t t)
     HG_CHECK(error == 0, "a thread cannot be joined: error %d", error);
 }
 
+void hg__os_thread_detach(pthread_t t)
+{
+    int error = pthread_detach(t);
+    HG_CHECK(error == 0, "a thread cannot be detached: error %d", error);
+}
+
 void hg__os_timer_slack(void) { (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0); }
 
 /* On Linux the nice value belongs to the thread, whatever POSIX says. */

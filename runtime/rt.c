@@ -6,6 +6,7 @@
  */
 #include "runtime/rt.h"
 #include "base/options.h"
+#include "runtime/net/blocking.h"
 #include <errno.h>
 #include <string.h>
 
@@ -85,6 +86,8 @@ static int check_options(const hg_options *o, struct hg_policy_spec *policy)
         return reject("stack_bytes", "at most 8 MiB");
     if (o->hugepages < HG_HUGEPAGES_AUTO || o->hugepages > HG_HUGEPAGES_NEVER)
         return reject("hugepages", "HG_HUGEPAGES_AUTO, _ALWAYS or _NEVER");
+    if (o->blocking_threads < 0 || o->blocking_threads > HG_BLOCKING_THREADS_MAX)
+        return reject("blocking_threads", "1 to 1024, or 0 (64)");
     if (o->stress < 0)
         return reject("stress", "0 or more");
     if (hg__policy_parse(o->pacer != NULL ? o->pacer : "max:5", policy, why, sizeof why) != 0)
@@ -156,6 +159,9 @@ static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_pol
     }
     rt->sched.track_waits = o->track_waits;
     rt->sched.check = o->check;
+    rt->sched.blocking_idle_ns = HG_BLOCKING_IDLE_NS;
+    rt->sched.blocking_threads =
+        o->blocking_threads != 0 ? o->blocking_threads : HG_BLOCKING_THREADS;
     rt->gc.cpus = cpus < procs ? cpus : procs;
     configure_gc(rt, policy);
     return 0;
@@ -209,8 +215,9 @@ static void close_now(hg_runtime *rt)
 {
     struct hg_meta *meta = rt->world.meta;
     hg__gc_stop(&rt->gc);
-    if (!hg__sched_stop(&rt->sched))
-        return; /* a thread is still on a task's stack: its memory stays */
+    bool clean = hg__sched_stop(&rt->sched);
+    if (!hg__blocking_stop(&rt->sched, clean) || !clean)
+        return; /* a thread still uses a task's stack: its memory stays */
     hg__sched_fini(&rt->sched);
     hg__roots_fini(&rt->gc);
     close_memory(rt);

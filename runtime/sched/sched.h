@@ -55,8 +55,9 @@ struct hg_timer_node {
 };
 
 struct hg_proc;
-struct hg_thread; /* internal.h */
-struct hg_slab;   /* stack.c */
+struct hg_thread;   /* internal.h */
+struct hg_blocking; /* net/blocking.c */
+struct hg_slab;     /* stack.c */
 struct hg_sched;
 
 /* Callee-saved registers that hg_block_enter keeps, as they may be the only holders of
@@ -233,6 +234,10 @@ struct hg_sched {
     _Atomic uint64_t posted; /* tasks started from outside */
     /* Bytes of stacks, in units of 4 KiB, that were seen in use and not trimmed since. */
     _Atomic int64_t stack_bytes_used;
+    /* The pool for blocking calls (net/blocking.c): made by the first one (cas), else NULL. */
+    struct hg_blocking *_Atomic blocking;
+    int blocking_threads;     /* most threads of it; set before start */
+    int64_t blocking_idle_ns; /* how long they wait for work; set before start */
     pthread_t monitor;
     _Atomic int64_t coarse_now;    /* when the monitor looked last; writer: it; readers: procs */
     _Atomic uint32_t monitor_wake; /* the monitor sleeps on this; enum hg_monitor_sleep */
