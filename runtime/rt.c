@@ -106,7 +106,7 @@ static int take_options(const hg_options *opt, hg_options *out)
     return 0;
 }
 
-static void configure_gc(hg_runtime *rt, const struct hg_policy_spec *policy)
+static int configure_gc(hg_runtime *rt, const struct hg_policy_spec *policy)
 {
     struct hg_gc *g = &rt->gc;
     const hg_options *o = &rt->options;
@@ -124,7 +124,7 @@ static void configure_gc(hg_runtime *rt, const struct hg_policy_spec *policy)
                                 .min_heap = (int64_t)o->min_heap_bytes,
                                 .cpus = g->cpus,
                                 .policy = *policy};
-    hg__pace_init(g, &c);
+    return hg__pace_init(g, &c);
 }
 
 static void close_memory(hg_runtime *rt)
@@ -149,10 +149,11 @@ static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_pol
         hg__heap_close(heap);
         return -ENOMEM;
     }
-    hg__world_init(&rt->world, heap, layouts, meta);
+    err = hg__world_init(&rt->world, heap, layouts, meta);
     int cpus = hg__os_cpus(), procs = o->procs == -1 ? cpus : o->procs;
     size_t stack = o->stack_bytes == 0 ? 64 * HG_KIB : hg_max_size(o->stack_bytes, 16 * HG_KIB);
-    err = hg__sched_init(&rt->sched, &rt->world, procs, stack, o->sched_seed);
+    if (err == 0)
+        err = hg__sched_init(&rt->sched, &rt->world, procs, stack, o->sched_seed);
     if (err != 0) {
         close_memory(rt);
         return err;
@@ -163,8 +164,12 @@ static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_pol
     rt->sched.blocking_threads =
         o->blocking_threads != 0 ? o->blocking_threads : HG_BLOCKING_THREADS;
     rt->gc.cpus = cpus < procs ? cpus : procs;
-    configure_gc(rt, policy);
-    return 0;
+    err = configure_gc(rt, policy);
+    if (err != 0) {
+        hg__sched_fini(&rt->sched);
+        close_memory(rt);
+    }
+    return err;
 }
 
 int hg_runtime_open(const hg_options *opt, hg_runtime **out)

@@ -196,7 +196,7 @@ static void wake_task_locked(struct hg_blocking *b, struct hg_tcb *t)
     b->waking++;
     hg__unlock(&b->lock);
     hg__ready(t, false);
-    hg_sub_acqrel(&b->sched->outside_waits, 1u); /* B4: after it is queued */
+    hg__outside_end(b->sched, &b->sched->outside_waits); /* B4: after it is queued */
     hg__lock(&b->lock);
     b->waking--;
     changed_locked(b);

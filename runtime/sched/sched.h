@@ -239,6 +239,7 @@ struct hg_sched {
     int blocking_threads;     /* most threads of it; set before start */
     int64_t blocking_idle_ns; /* how long they wait for work; set before start */
     pthread_t monitor;
+    void *monitor_seen;            /* what it remembers of procs; its own */
     _Atomic int64_t coarse_now;    /* when the monitor looked last; writer: it; readers: procs */
     _Atomic uint32_t monitor_wake; /* the monitor sleeps on this; enum hg_monitor_sleep */
 };
@@ -333,6 +334,11 @@ bool hg__timer_stop(struct hg_timer_node *t);
 int64_t hg__timers_run(struct hg_proc *p, int64_t now);
 
 /* ---- reports (report.c) ---- */
+
+/* A task that was waited for from outside the scheduler is in a queue by now: lowers its count
+ * (s->outside_waits, s->regions), and reports a deadlock if nothing else stands against one. Any
+ * thread, on no task's stack. */
+void hg__outside_end(struct hg_sched *s, _Atomic uint32_t *count);
 
 /* Every task, its state and where it waits, to standard error or the log hook (any thread; racy but
  * safe). */

@@ -5,6 +5,7 @@
 #include "tests/unit/test_sync.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -229,17 +230,43 @@ static int say_where(void *arg)
     *(pthread_t *)arg = pthread_self();
     return 0;
 }
-static int retires(void *arg)
+static int used_again(void *arg)
 {
     pthread_t a, b;
     (void)arg;
-    hg_current()->sched.blocking_idle_ns = 20 * MS; /* before the pool is made */
-    for (int round = 0; round < 20; round++) {
+    for (int i = 0; i < 20; i++) {
         CHECK(hg_blocking(say_where, &a) == 0);
+        hg_sleep(MS); /* it is idle by now, or soon: then the next call would need another one */
         CHECK(hg_blocking(say_where, &b) == 0);
-        CHECK(pthread_equal(a, b)); /* the idle one is used again */
-        hg_sleep(round % 2 == 0 ? 40 * MS : 20 * MS + round * MS / 10);
+        CHECK(pthread_equal(a, b));
     }
+    return 0;
+}
+Test(blocking, an_idle_thread_is_used_again) { cr_assert_eq(run_with(1, 1, used_again, NULL), 0); }
+
+static int count_threads(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/task");
+    CHECK(d != NULL);
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+static int retires(void *arg)
+{
+    pthread_t where;
+    (void)arg;
+    hg_current()->sched.blocking_idle_ns = 5 * MS; /* before the pool is made */
+    int before = count_threads();
+    for (int round = 0; round < 20; round++) {
+        CHECK(hg_blocking(say_where, &where) == 0);
+        hg_sleep(4 * MS + round * MS / 10); /* about when it gives up waiting */
+    }
+    while (count_threads() > before)
+        hg_sleep(MS);
+    CHECK(hg_blocking(say_where, &where) == 0);
     return 0;
 }
 Test(blocking, idle_threads_retire_and_others_come)
@@ -342,7 +369,7 @@ Test(blocking, who_gives_up_leaves_the_rest_to_the_pool)
 static int sleep_a_while(void *arg)
 {
     (void)arg;
-    usleep(100000);
+    usleep(20000);
     return 3;
 }
 static int all_wait(void *arg)
@@ -374,9 +401,11 @@ static void run_deadlock(void *arg)
 }
 Test(blocking, a_deadlock_after_it_is_reported)
 {
-    struct test_child c;
-    test_child_run(&c, 10, run_deadlock, NULL);
-    cr_assert(strstr(c.text, "deadlock") != NULL, "%s", c.text);
+    for (int i = 0; i < 5; i++) {
+        struct test_child c;
+        test_child_run(&c, 10, run_deadlock, NULL);
+        cr_assert(strstr(c.text, "deadlock") != NULL, "%s", c.text);
+    }
 }
 
 Test(blocking, only_tasks_may_call)
