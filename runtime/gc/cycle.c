@@ -364,9 +364,13 @@ static void *driver(void *arg)
     struct hg_gc *g = arg;
     struct upkeep u = {0, 0};
     hg__os_timer_slack();
-    while (!hg_load_acq(&g->stopping)) {
+    for (;;) {
+        /* Before everything that it stands for is looked at, `stopping` too: who changes one of them
+         * counts it up after that, so that a change that is missed here does not let rest() sleep. */
         uint32_t seen = hg_load_sc(&g->driver_wake);
         bool held;
+        if (hg_load_sc(&g->stopping))
+            return NULL;
         if (due(g, hg__os_now(), &held)) {
             run_cycle(g);
             continue;
@@ -382,7 +386,6 @@ static void *driver(void *arg)
         else
             rest(g, seen, &u);
     }
-    return NULL;
 }
 
 int hg__gc_start(struct hg_gc *g)
