@@ -48,7 +48,11 @@ static void wire(hg_runtime *rt)
         .background = hg__gc_background,
         .tick = hg__pace_tick,
         .tick_arg = &rt->gc,
+        .net_poll = hg__net_poll,
+        .net_kick = hg__net_kick,
+        .net = &rt->net,
     };
+    hg__net_init(&rt->net, &rt->sched);
     rt->world.collector = &rt->gc;
     rt->gc.world = &rt->world;
     rt->gc.sched = &rt->sched;
@@ -223,6 +227,7 @@ static void close_now(hg_runtime *rt)
     bool clean = hg__sched_stop(&rt->sched);
     if (!hg__blocking_stop(&rt->sched, clean) || !clean)
         return; /* a thread still uses a task's stack: its memory stays */
+    hg__net_fini(&rt->net);
     hg__sched_fini(&rt->sched);
     hg__roots_fini(&rt->gc);
     close_memory(rt);

@@ -4,6 +4,7 @@
 #define HG_RUNTIME_RT_H
 #include "runtime/gc/gc.h"
 #include "runtime/mut/mut.h"
+#include "runtime/net/net.h"
 #include "runtime/sched/sched.h"
 #include <hedge/runtime.h>
 
@@ -11,6 +12,7 @@ struct hg_runtime {
     struct hg_world world; /* mutators, heap, phase */
     struct hg_sched sched; /* tasks, procs */
     struct hg_gc gc;       /* the collector */
+    struct hg_net net;     /* descriptors */
     hg_options options;
     _Atomic uint32_t main_done; /* hg_run: 1 when the first task has returned */
     int main_result;

@@ -12,11 +12,12 @@ typedef struct hg_chan hg_chan;
  * then elements of whole words may hold references. -EINVAL, -ENOMEM. */
 HG_API HG_MUST int hg_chan_new(size_t elem_bytes, size_t cap, const hg_layout *elem, hg_chan **out);
 
-/* S W: sends *value. 0; -EPIPE: closed; -EAGAIN (HG_NOW) or -ETIMEDOUT: not sent. Waiting senders
- * are served first come first served. c NULL: waits for ever, as nothing can be sent there. */
+/* S W: sends *value. 0; -EPIPE: closed; -EAGAIN (HG_NOW), -ETIMEDOUT or -ECANCELED: not sent.
+ * Waiting senders are served first come first served. c NULL: waits for ever, as nothing can be
+ * sent there. */
 HG_API int hg_chan_send(hg_chan *c, const void *value, int64_t deadline);
 /* S W: receives into *value (NULL: drops it). 0; -EPIPE: closed and empty (*value is zeroed);
- * -EAGAIN; -ETIMEDOUT. */
+ * -EAGAIN; -ETIMEDOUT; -ECANCELED. */
 HG_API int hg_chan_recv(hg_chan *c, void *value, int64_t deadline);
 /* Closes: waiting senders and receivers get -EPIPE; what is in the buffer can still be received.
  * -EPIPE: it was. */
@@ -36,7 +37,7 @@ typedef struct hg_case {
 
 /* S W: performs one of n (at most 1,024) cases, chosen uniformly among those that are ready, else
  * the first that becomes so. Returns its index (its result is set), or -EAGAIN (HG_NOW: none
- * ready), -ETIMEDOUT, -EINVAL. */
+ * ready), -ETIMEDOUT, -ECANCELED, -EINVAL. */
 HG_API int hg_select(hg_case *cases, int n, int64_t deadline);
 
 HG_END_DECLS

@@ -7,6 +7,7 @@
 #include <hedge/core.h>
 #include <hedge/heap.h>
 #include <hedge/histogram.h>
+#include <hedge/io.h>
 #include <hedge/runtime.h>
 #include <hedge/stats.h>
 #include <hedge/sync.h>

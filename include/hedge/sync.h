@@ -12,9 +12,9 @@ HG_BEGIN_DECLS
 typedef struct hg_mutex {
     uintptr_t w[4];
 } hg_mutex;
-/* S W: 0; -EAGAIN (HG_NOW), -ETIMEDOUT. */
+/* S W: 0; -EAGAIN (HG_NOW), -ETIMEDOUT, -ECANCELED. */
 HG_API int hg_mutex_lock_until(hg_mutex *m, int64_t deadline);
-/* S W */
+/* S W: waits for as long as it takes: neither cancellation nor an ambient deadline ends it. */
 HG_API void hg_mutex_lock(hg_mutex *m);
 HG_API void hg_mutex_unlock(hg_mutex *m);
 
@@ -24,7 +24,7 @@ typedef struct hg_waitgroup {
 } hg_waitgroup;
 HG_API void hg_waitgroup_add(hg_waitgroup *g, int n);
 HG_API void hg_waitgroup_done(hg_waitgroup *g);
-/* S W: waits until the count is 0. 0; -EAGAIN, -ETIMEDOUT. */
+/* S W: waits until the count is 0. 0; -EAGAIN, -ETIMEDOUT, -ECANCELED. */
 HG_API int hg_waitgroup_wait(hg_waitgroup *g, int64_t deadline);
 
 HG_END_DECLS

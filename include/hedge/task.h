@@ -31,15 +31,16 @@ HG_API HG_MUST int hg_go_copy(void (*fn)(void *), const void *args, size_t bytes
 HG_API HG_MUST int hg_go_with(const hg_task_attr *attr, int (*fn)(void *), void *arg,
                               hg_task **out);
 /* S W: waits until t ends; *result (may be NULL) is what its function returned. Any number of tasks
- * may join. -ETIMEDOUT, -EAGAIN; -EDEADLK: t is the caller. */
+ * may join. -ETIMEDOUT, -ECANCELED, -EAGAIN; -EDEADLK: t is the caller. */
 HG_API int hg_join(hg_task *t, int64_t deadline, int *result);
 
 /* S W: lets other tasks run. */
 HG_API void hg_yield(void);
-/* S W: sleeps for ns nanoseconds (0 or less: a yield). */
-HG_API void hg_sleep(int64_t ns);
-/* S W: sleeps until a time on CLOCK_MONOTONIC. */
-HG_API void hg_sleep_until(int64_t deadline);
+/* S W: sleeps for ns nanoseconds (0 or less: a yield). 0; -ECANCELED; -ETIMEDOUT: the ambient
+ * deadline came first. */
+HG_API int hg_sleep(int64_t ns);
+/* S W: sleeps until a time on CLOCK_MONOTONIC. The same results. */
+HG_API int hg_sleep_until(int64_t deadline);
 
 /* S W: for loops that neither allocate nor wait: about every 10 us of work. */
 HG_API void hg_safepoint(void);

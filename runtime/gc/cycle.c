@@ -100,12 +100,14 @@ static void wait_task(struct hg_gc *g, struct hg_tcb *t, uint64_t number)
         hg__unlock(&g->collect.lock);
         return;
     }
+    uint32_t mask = hg__mask(t); /* before the park can be won */
     t->gc_wanted = number;
     t->gc_ticket = hg__park_begin(t);
     t->gc_next = g->collect.waiters;
     g->collect.waiters = t;
     hg_add_sc(&g->sched->outside_waits, 1u);
     hg__park(t, t->gc_ticket, HG_FOREVER, commit_wait, g, "collection");
+    hg__unmask(t, mask);
 }
 
 void hg__gc_wait(struct hg_gc *g, uint64_t number)
@@ -248,6 +250,8 @@ static void run_cycle(struct hg_gc *g)
 {
     finish_sweep(g); /* 0 */
     drop_empty_spans(g);
+    if (hg_load_acq(&g->stopping))
+        return; /* perhaps not all is swept, and a cycle must not begin */
     hg__heap_touch_marks(g->world->heap);
     begin(g);
     bool marked = start_marking(g);

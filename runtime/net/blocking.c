@@ -44,17 +44,6 @@
 
 #define BYTES_MAX ((size_t)64 << 10)
 
-static int hg__wait_enter(struct hg_tcb *t, int64_t *deadline)
-{
-    (void)t;
-    (void)deadline;
-    return 0;
-}
-static int hg__wait_error(enum hg_wake why)
-{
-    return why == HG_WAKE_TIMEOUT ? -ETIMEDOUT : -ECANCELED;
-}
-
 enum job_state {
     JOB_QUEUED,  /* in the queue */
     JOB_RUNNING, /* in `running`; a worker's */

@@ -8,6 +8,7 @@
  *   park.c     park, yield, sleep                   region.c   blocking regions
  *   timer.c    timer heaps                          monitor.c  preemption, handing on, ticks
  *   task.c     spawn, exit, join                    report.c   dump, deadlock, stack overflow
+ *   poll.c     who looks at descriptors, and when
  */
 #ifndef HG_RUNTIME_SCHED_INTERNAL_H
 #define HG_RUNTIME_SCHED_INTERNAL_H
@@ -157,9 +158,36 @@ void hg__proc_kick(struct hg_proc *p);
 struct hg_tcb *hg__find_elsewhere(struct hg_proc *p);
 /* p, which is spinning, has found something: if it was the last spinner, another one looks on. */
 void hg__found_while_spinning(struct hg_proc *p);
-/* p, which is not spinning, sleeps until it is woken or its next timer is near; or not at all, if
- * something turns up. */
-void hg__go_idle(struct hg_proc *p);
+/* p, which is not spinning, sleeps until it is woken, its next timer is near, or a descriptor is
+ * ready; or not at all, if something turns up. The task whose descriptor it was, to run next, or
+ * NULL. */
+struct hg_tcb *hg__go_idle(struct hg_proc *p);
+
+/* ---- poll.c ---- */
+
+/* p is about to go idle: a task whose descriptor is ready, to run next; others are in p's ring.
+ * NULL: none, or a proc sleeps on the descriptors and will see to it. */
+struct hg_tcb *hg__poll_before_idle(struct hg_proc *p);
+/* Between two tasks, poll_due is set, or the turn of the global queue has come (budget): tasks
+ * whose descriptors are ready go to p's ring. */
+void hg__poll_due(struct hg_proc *p);
+void hg__poll_budget(struct hg_proc *p);
+/* True: the caller is the poller, and sleeps on descriptors instead of its futex; false: there are
+ * none, or another one does. */
+bool hg__poller_begin(struct hg_sched *s);
+/* p, the poller: sleeps in net_poll until `until` (HG_NOW: not at all), BLOCKED. A chain of tasks,
+ * as net_poll's. Then it is the poller no more. */
+struct hg_tcb *hg__poller_sleep(struct hg_proc *p, int64_t until);
+/* p goes on with what a poll found: the first, to run next, or NULL; the others are in p's ring. */
+struct hg_tcb *hg__poll_take(struct hg_proc *p, struct hg_tcb *chain);
+/* Monitor, once a millisecond. seen: its own, of this call. */
+void hg__poll_check(struct hg_sched *s, uint32_t *seen);
+/* Nobody looks at the descriptors, and no proc is idle that could be told to. */
+static inline bool hg__poll_forsaken(const struct hg_sched *s)
+{
+    return hg_load_acq(&s->net_fds) != 0 && hg_load_rlx(&s->poller) == 0 &&
+           hg_load_rlx(&s->idle_count) == 0;
+}
 
 /* ---- ready.c ---- */
 
@@ -180,6 +208,11 @@ static inline void hg__tell(struct hg_proc *p)
     hg_store_rlx(&p->untold, false);
     hg__wake_for_work(p->sched); /* W of Note [WAKE]: its fence comes after this store */
 }
+/* A chain of tasks that p, which is between two tasks, has won: they go to p's ring, and idle procs
+ * are told. */
+void hg__ready_chain(struct hg_proc *p, struct hg_tcb *first);
+/* Likewise one task that p runs next, without a queue in between. */
+void hg__ready_in_hand(struct hg_proc *p, struct hg_tcb *t);
 /* Stamps a task that becomes runnable, for those who track waits. p: who made it so, or NULL. */
 void hg__track_ready(struct hg_tcb *t, struct hg_proc *p);
 

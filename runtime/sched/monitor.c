@@ -8,7 +8,8 @@
  *      there is work for it, else after 10 ms, as its timers need somebody
  *   3. where timers of a busy proc are late and another proc is idle, that one is woken to run them
  *   4. where a task that was handed over lingers and a proc is idle, that one is woken (ready.c)
- *   5. the collector's tick
+ *   5. where nobody has looked at descriptors for a tick, somebody is told to (poll.c)
+ *   6. the collector's tick
  * While all procs are idle it slows down to 10 ms, and after 50 ms of that it sleeps until a proc
  * leaves the idle list.
  *
@@ -52,7 +53,7 @@ static void check_slice(struct hg_proc *p, struct seen *k, int64_t now)
 static bool work_for(struct hg_proc *p, int64_t now)
 {
     return !hg__runq_empty(p) || hg_load_rlx(&p->sched->global_count) != 0 ||
-           hg_load_rlx(&p->timers.next) <= now;
+           hg_load_rlx(&p->timers.next) <= now || hg__poll_forsaken(p->sched);
 }
 
 /* A thread that can take a proc over goes to the idle threads by itself. */
@@ -137,6 +138,7 @@ static void *monitor_main(void *sched)
     struct seen *seen = s->monitor_seen;
     int idle_rounds = 0, region_rounds = 0;
     int64_t ticked = 0;
+    uint32_t polls = 0;
     hg__os_timer_slack();
     while (hg_load_acq(&s->stopping) == 0) {
         int64_t now = hg__os_now();
@@ -145,6 +147,7 @@ static void *monitor_main(void *sched)
         look(s, seen, now, &regions, &handed_on);
         if (now - ticked >= TICK_NS / 2) {
             check_hand_overs(s);
+            hg__poll_check(s, &polls);
             s->hooks.tick(s->hooks.tick_arg, now);
             ticked = now;
         }

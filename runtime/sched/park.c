@@ -112,28 +112,36 @@ static void *sleep_on_scheduler(void *m, void *b)
     hg__schedule(p);
 }
 
-static void sleep_until(struct hg_mutator *m, int64_t deadline)
+static int sleep_until(struct hg_mutator *m, int64_t until)
 {
-    hg__park_begin(hg__proc_of(m)->current);
+    struct hg_tcb *t = hg__proc_of(m)->current;
+    int64_t deadline = until;
+    int r = hg__wait_enter(t, &deadline);
+    if (r != 0)
+        return r;
+    hg__park_begin(t);
     hg__on_scheduler(m, sleep_on_scheduler, &deadline);
+    if ((hg_load_acq(&t->wait) & 7u) == HG_WAKE_CANCEL)
+        return -ECANCELED;
+    return deadline < until ? -ETIMEDOUT : 0;
 }
 
-HG_API void hg_sleep_until(int64_t deadline)
+HG_API int hg_sleep_until(int64_t deadline)
 {
     struct hg_mutator *m = hg__task_mutator();
     HG_CHECK(m != NULL, "hg_sleep_until: not on a task");
     if (deadline > hg__os_now())
-        sleep_until(m, deadline);
-    else
-        hg__on_scheduler(m, hg__yield_on_scheduler, NULL);
+        return sleep_until(m, deadline);
+    hg__on_scheduler(m, hg__yield_on_scheduler, NULL);
+    return 0;
 }
 
-HG_API void hg_sleep(int64_t ns)
+HG_API int hg_sleep(int64_t ns)
 {
     struct hg_mutator *m = hg__task_mutator();
     HG_CHECK(m != NULL, "hg_sleep: not on a task");
     if (ns > 0)
-        sleep_until(m, hg_in(ns));
-    else
-        hg__on_scheduler(m, hg__yield_on_scheduler, NULL);
+        return sleep_until(m, hg_in(ns));
+    hg__on_scheduler(m, hg__yield_on_scheduler, NULL);
+    return 0;
 }

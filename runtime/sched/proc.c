@@ -2,8 +2,9 @@
  *
  * A round of the loop: answer the collector; background work that is due; timers that are due; then
  * the next task from, in this order, runnext, the own ring, the global queue (first of all every
- * HG_GLOBAL_ROUNDS rounds), other procs. A proc that finds nothing does background work as long as
- * there is some, and then goes idle until its next timer (wake.c).
+ * HG_GLOBAL_ROUNDS rounds), descriptors that are ready (poll.c), other procs. A proc that finds
+ * nothing does background work as long as there is some, and then goes idle until its next timer
+ * (wake.c).
  *
  * A sleeping proc's timers are its own thread's business; those of a busy one are run by itself
  * between tasks, or by procs that spin, or by one that the monitor wakes because they are late.
@@ -76,8 +77,12 @@ static struct hg_tcb *find_task(struct hg_proc *p, bool *inherit)
         hg__runq_put(p, p->yielded, false);
         p->yielded = NULL;
     }
+    if (hg_unlikely(hg_load_rlx(&s->poll_due) != 0))
+        hg__poll_due(p);
     if (p->until_global-- == 0) {
         p->until_global = HG_GLOBAL_ROUNDS;
+        if (hg_load_acq(&s->net_fds) != 0)
+            hg__poll_budget(p);
         if (hg_load_rlx(&s->global_count) != 0 && (t = hg__global_get(p, false)) != NULL) {
             hg__tell(p); /* H1 */
             return t;
@@ -88,12 +93,14 @@ static struct hg_tcb *find_task(struct hg_proc *p, bool *inherit)
         return t;
     if (hg_load_rlx(&s->global_count) != 0 && (t = hg__global_get(p, true)) != NULL)
         return t;
+    if (hg_load_acq(&s->net_fds) != 0 && (t = hg__poll_before_idle(p)) != NULL)
+        return t;
     t = hg__find_elsewhere(p);
     if (t != NULL || p->must_spin)
         return t;
-    if (hg_load_acq(&s->background) == 0 || !s->hooks.background(&p->mut, true))
-        hg__go_idle(p);
-    return NULL;
+    if (hg_load_acq(&s->background) != 0 && s->hooks.background(&p->mut, true))
+        return NULL;
+    return hg__go_idle(p);
 }
 
 /* A task that may not run now: its stack is being looked at, or is scanned in several turns. It
@@ -194,7 +201,8 @@ static inline bool round_is_plain(const struct hg_proc *p)
 {
     const struct hg_sched *s = p->sched;
     return hg_load_acq(&p->mut.attention) == 0 && hg_load_acq(&s->background) == 0 &&
-           p->until_global != 0 && s->seed == 0 && hg_load_rlx(&p->runnext) == NULL;
+           hg_load_rlx(&s->poll_due) == 0 && p->until_global != 0 && s->seed == 0 &&
+           hg_load_rlx(&p->runnext) == NULL;
 }
 
 /* Behind tasks whose timers are due. Nobody is woken: the ring holds no more tasks for others than

@@ -77,6 +77,22 @@ void hg__ready(struct hg_tcb *t, bool next)
         hg_or_rlx(&p->mut.attention, HG_ATTENTION_YIELD); /* yield for no reason */
 }
 
+void hg__ready_chain(struct hg_proc *p, struct hg_tcb *first)
+{
+    if (first == NULL)
+        return;
+    while (first != NULL) {
+        struct hg_tcb *t = first;
+        first = t->next;
+        stop_waiting(t, p);
+        hg__runq_put(p, t, false);
+    }
+    if (p->sched->nprocs > 1)
+        hg__wake_for_work(p->sched);
+}
+
+void hg__ready_in_hand(struct hg_proc *p, struct hg_tcb *t) { stop_waiting(t, p); }
+
 /* ---- handing over ---- */
 
 static void learn_late(struct hg_proc *p, struct hg_tcb *by)

@@ -84,6 +84,8 @@ static bool nothing_can_wake_locked(struct hg_sched *s)
     if (hg_load_acq(&s->regions) != 0 || hg_load_acq(&s->outside_waits) != 0 ||
         hg_load_rlx(&s->stopping) != 0)
         return false;
+    if (hg__net_waits(s) != 0) /* exact: each proc listed itself as idle after its last count */
+        return false;
     for (int i = 0; i < s->nprocs; i++) {
         const struct hg_proc *p = s->procs[i];
         if (!hg__runq_empty(p) || hg_load_rlx(&p->timers.next) != INT64_MAX)

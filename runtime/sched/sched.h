@@ -28,6 +28,7 @@
 #define HG_RUNTIME_SCHED_SCHED_H
 #include "base/rand.h"
 #include "runtime/mut/mut.h"
+#include <errno.h>
 #include <hedge/task.h>
 
 /* ---- tasks ---- */
@@ -42,6 +43,10 @@ enum hg_task_state {
 
 /* Why a park ended; the waker that wins gives it. */
 enum hg_wake { HG_WAKE_NONE, HG_WAKE_VALUE, HG_WAKE_CLOSED, HG_WAKE_TIMEOUT, HG_WAKE_CANCEL };
+
+/* Why a task's cancellation and its ambient deadline do not count now. */
+#define HG_MASK_SHIELD 1u /* hg_shield */
+#define HG_MASK_CALL   2u /* the call under way cannot be ended early */
 
 /* A timer of the runtime: lives in its owner's memory. Its owner is the heap that holds it (TIMERS
  * lock of the proc it is armed on). */
@@ -88,7 +93,11 @@ struct hg_tcb {
 
     struct hg_timer_node timer; /* deadline of the park, or the sleep */
     const char *why;            /* where it waits, for reports; static string */
-    int64_t since;              /* runnable since (track_waits); owner */
+    /* Waits end at this time at the latest, unless `mask` is set; owner. */
+    int64_t deadline;
+    _Atomic uint32_t canceled; /* sticky; writers: who cancels it, its birth; readers: owner */
+    _Atomic uint32_t mask;     /* HG_MASK_ bits; writer: owner; readers: who cancels it */
+    int64_t since;             /* runnable since (track_waits); owner */
     /* REGION: the proc it came from. RUNNABLE (track_waits): who made it ready, or NULL. */
     struct hg_proc *proc;
     int64_t proc_mark_ns; /* that proc's marking time when it became runnable (blame) */
@@ -163,6 +172,10 @@ struct hg_proc {
     /* Last reading of the clock for timers; rounds without one since, how many may be; owner */
     int64_t clock;
     uint32_t clock_rounds, clock_skip;
+    /* Tasks that began to wait for a descriptor here, less those that went on here: over all procs
+     * the number that wait. Writer: owner. */
+    _Atomic int64_t net_waits;
+    int64_t polled_at; /* its last poll made a task ready to run here; 0: judged (poll.c); owner */
     _Atomic uint64_t switches, steals, started, ended; /* writer: owner */
     _Atomic int64_t marked_ns; /* marking slices run here, in all; writer: owner (gc); blame */
 };
@@ -181,6 +194,12 @@ struct hg_sched_hooks {
     /* Every few ms from the monitor, on its own thread. */
     void (*tick)(void *arg, int64_t now);
     void *tick_arg;
+    /* Descriptors (net/); called only while net_fds is not 0. The tasks whose descriptors have
+     * become ready, their parks won, as a chain by `next`; NULL: none. until HG_NOW: looks; else m
+     * is BLOCKED and its thread sleeps until there are some, until then, or until net_kick. */
+    struct hg_tcb *(*net_poll)(void *net, struct hg_mutator *m, int64_t until);
+    void (*net_kick)(void *net); /* any thread: ends the sleep in net_poll, or the next one */
+    void *net;
 };
 
 /* Stacks of one size: class 0 is the default size, class i is 16 KiB << (i - 1). STACKS. */
@@ -222,6 +241,13 @@ struct hg_sched {
     /* Writers: procs, idle_count under lock. Read by every hg__ready. See Note [WAKE] in wake.c. */
     _Alignas(64) _Atomic uint32_t idle_count;
     _Atomic uint32_t spinning;
+    /* Descriptors: poll.c says who looks at them, and when. */
+    _Atomic uint32_t net_fds;     /* open ones. Writers: net (seq_cst); readers: acquire */
+    _Atomic uint32_t poller;      /* 1: an idle proc sleeps on them, or is about to. Writers: it */
+    _Atomic uint32_t poll_due;    /* 1: it is long ago. Writers: monitor (1), who takes it (0) */
+    _Atomic uint32_t polls;       /* how often they were looked at; writers: who does */
+    _Atomic uint32_t eager_polls; /* so many pollers more get a successor at once */
+    _Atomic int64_t polled_at;    /* when a busy proc looked last; writers: they */
 
     _Alignas(64) struct hg_lock stacks_lock; /* STACKS: slabs, registry, global pools */
     /* registry[i >> 12][i & 4095]: all control blocks, never freed before fini. */
@@ -279,6 +305,8 @@ bool hg__proc_has_work(struct hg_proc *p);
 bool hg__work_anywhere(struct hg_sched *s);
 /* Wakes idle procs, at most n. */
 void hg__sched_wake(struct hg_sched *s, int n);
+/* Tasks that wait for descriptors; exact while all procs are idle, else a hint. */
+int64_t hg__net_waits(const struct hg_sched *s);
 static inline struct hg_proc *hg__proc_of(struct hg_mutator *m)
 {
     return (struct hg_proc *)(void *)m;
@@ -297,6 +325,45 @@ bool hg__park_claim(struct hg_tcb *t, uint64_t ticket, enum hg_wake why);
  * on return. */
 enum hg_wake hg__park(struct hg_tcb *t, uint64_t ticket, int64_t deadline, void (*commit)(void *),
                       void *arg, const char *where);
+/* Before the park of a call that may wait, when it has found that it has to: -ECANCELED if t, the
+ * calling task, is cancelled; else 0, and *deadline is lowered to t's ambient deadline. Neither
+ * counts while t is shielded. */
+static inline int hg__wait_enter(const struct hg_tcb *t, int64_t *deadline)
+{
+    if (hg_unlikely(hg_load_rlx(&t->mask) != 0))
+        return 0;
+    if (hg_unlikely(hg_load_acq(&t->canceled) != 0))
+        return -ECANCELED;
+    if (hg_unlikely(t->deadline < *deadline))
+        *deadline = t->deadline;
+    return 0;
+}
+/* What a waiting call returns when its park ended for `why`. After TIMEOUT and CANCEL it takes its
+ * wait records out itself. */
+static inline int hg__wait_error(enum hg_wake why)
+{
+    switch (why) {
+    case HG_WAKE_VALUE:
+        return 0;
+    case HG_WAKE_CLOSED:
+        return -EPIPE;
+    case HG_WAKE_TIMEOUT:
+        return -ETIMEDOUT;
+    case HG_WAKE_CANCEL:
+        return -ECANCELED;
+    default:
+        hg__fatal("a park ended for no reason (%d)", (int)why);
+    }
+}
+/* The calling task's waits are not ended early until hg__unmask gets what this returns: for calls
+ * that have no way to say that they did not wait to the end. */
+static inline uint32_t hg__mask(struct hg_tcb *t)
+{
+    uint32_t was = hg_load_rlx(&t->mask);
+    hg_store_rlx(&t->mask, was | HG_MASK_CALL);
+    return was;
+}
+static inline void hg__unmask(struct hg_tcb *t, uint32_t was) { hg_store_rlx(&t->mask, was); }
 /* From the scheduler stack, for slow paths of the running task: it becomes ready or waiting,
  * another one runs. The call that brought the task here (hg__on_scheduler) returns NULL when it is
  * resumed. */

@@ -123,6 +123,9 @@ static inline void prepare(struct hg_tcb *t, uintptr_t top)
     t->name[0] = 0;
     t->eager = t->untimed = 0;
     t->late = HG_HAND_OVER_UNKNOWN;
+    t->deadline = HG_FOREVER;
+    hg_store_rlx(&t->canceled, 0u);
+    hg_store_rlx(&t->mask, 0u);
     memset(&t->stack.times, 0, sizeof t->stack.times);
     hg_store_rlx(&t->wait, ((hg_load_rlx(&t->wait) >> 3) + 1) << 3); /* B2 */
     t->stack.sp = hg__ctx_init(top, enter, t);
@@ -333,6 +336,22 @@ static void forget(hg_task *h, struct join_waiter *w)
     hg__unlock(&h->lock);
 }
 
+static int wait_done(hg_task *h, struct hg_tcb *self, int64_t deadline)
+{
+    hg__lock(&h->lock);
+    int r = hg_load_rlx(&h->done) ? 0 : hg__wait_enter(self, &deadline);
+    if (r != 0 || hg_load_rlx(&h->done)) {
+        hg__unlock(&h->lock);
+        return r;
+    }
+    struct join_waiter w = {h->waiters, self, hg__park_begin(self)};
+    h->waiters = &w;
+    r = hg__wait_error(hg__park(self, w.ticket, deadline, let_go, h, "join"));
+    if (r != 0)
+        forget(h, &w);
+    return r;
+}
+
 HG_API int hg_join(hg_task *h, int64_t deadline, int *result)
 {
     hg_safepoint();
@@ -344,17 +363,9 @@ HG_API int hg_join(hg_task *h, int64_t deadline, int *result)
     if (!hg_load_acq(&h->done)) {
         if (deadline == HG_NOW)
             return -EAGAIN;
-        hg__lock(&h->lock);
-        if (hg_load_rlx(&h->done)) {
-            hg__unlock(&h->lock);
-        } else {
-            struct join_waiter w = {h->waiters, self, hg__park_begin(self)};
-            h->waiters = &w;
-            if (hg__park(self, w.ticket, deadline, let_go, h, "join") != HG_WAKE_VALUE) {
-                forget(h, &w);
-                return -ETIMEDOUT;
-            }
-        }
+        int r = wait_done(h, self, deadline);
+        if (r != 0)
+            return r;
     }
     if (result != NULL)
         *result = h->result;

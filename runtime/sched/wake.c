@@ -34,9 +34,9 @@
 #include "runtime/sched/internal.h"
 
 /* States of hg_proc.wake. The thread stores AWAKE before it lists itself and swaps it for ASLEEP
- * before it sleeps; who takes it out of the list swaps in WOKEN, and makes the system call only if
- * it found ASLEEP. */
-enum hg_proc_wake { AWAKE, ASLEEP, WOKEN };
+ * before it sleeps, or for POLLS before it sleeps on descriptors; who takes it out of the list
+ * swaps in WOKEN, and makes the system call only if it found one of these. */
+enum hg_proc_wake { AWAKE, ASLEEP, POLLS, WOKEN };
 
 #define SPIN_ROUNDS   4
 #define NEAR_TIMER_NS INT64_C(20000) /* a sleep shorter than this is not worth it */
@@ -76,9 +76,13 @@ static bool idle_remove_locked(struct hg_proc *p)
  * wrote. */
 static void wake_thread(struct hg_proc *p)
 {
-    if (hg_xchg_acqrel(&p->wake, (uint32_t)WOKEN) == ASLEEP)
+    struct hg_sched *s = p->sched;
+    uint32_t was = hg_xchg_acqrel(&p->wake, (uint32_t)WOKEN);
+    if (was == ASLEEP)
         hg__os_wake(&p->wake, 1);
-    hg__monitor_poke(p->sched, HG_MONITOR_SLEEPS);
+    else if (was == POLLS) /* also one that is on its way out: then the next sleep is cut short */
+        s->hooks.net_kick(s->hooks.net);
+    hg__monitor_poke(s, HG_MONITOR_SLEEPS);
 }
 
 static void wake_spinner(struct hg_sched *s)
@@ -271,6 +275,14 @@ static void sleep_idle(struct hg_proc *p, int64_t deadline)
     HG_CHECK(hg__mutator_unblock(&p->mut, word), "an idle proc was handed on");
 }
 
+/* The same as the poller: also until descriptors are ready; their tasks, as a chain. */
+static struct hg_tcb *sleep_polling(struct hg_proc *p, int64_t deadline)
+{
+    uint32_t awake = AWAKE;
+    bool sleeps = hg_cas_acqrel(&p->wake, &awake, (uint32_t)POLLS);
+    return hg__poller_sleep(p, sleeps ? deadline : HG_NOW);
+}
+
 /* Spins until woken or `deadline`. As it keeps a processor busy in any case, it takes over timers
  * that a busy proc does not get to. */
 static void wait_near(struct hg_proc *p, int64_t deadline)
@@ -290,29 +302,33 @@ static void wait_near(struct hg_proc *p, int64_t deadline)
     }
 }
 
-void hg__go_idle(struct hg_proc *p)
+struct hg_tcb *hg__go_idle(struct hg_proc *p)
 {
     struct hg_sched *s = p->sched;
+    struct hg_tcb *polled = NULL;
     p->clock_skip = 0; /* the next round may be a long time from now */
     if (!list_idle(p))
-        return;
+        return NULL;
     hg_fence_sc(); /* I's second fence, Note [WAKE] */
     if (hg__work_anywhere(s)) {
         p->must_spin = true;
         unlist_idle(p);
-        return;
+        return NULL;
     }
     /* Listed, so that who makes background work visible from now on wakes this proc. */
     if (hg_load_acq(&s->background) != 0 && s->hooks.background(&p->mut, true)) {
         unlist_idle(p);
-        return;
+        return NULL;
     }
     if (hg_load_acq(&s->deadlock_report) != 0 && hg_load_rlx(&s->idle_count) == (uint32_t)s->nprocs)
         hg__deadlock_check(s);
     int64_t next = hg_load_rlx(&p->timers.next);
     if (next != INT64_MAX && next - hg__os_now() < NEAR_TIMER_NS)
         wait_near(p, next);
+    else if (hg_load_acq(&s->net_fds) != 0 && hg__poller_begin(s))
+        polled = sleep_polling(p, next);
     else
         sleep_idle(p, next);
     unlist_idle(p);
+    return hg__poll_take(p, polled);
 }

@@ -217,18 +217,26 @@ int hg__wait_never(struct hg_mutator *m, int64_t deadline, const char *where)
     if (deadline == HG_NOW)
         return -EAGAIN;
     struct hg_tcb *t = hg__proc_of(m)->current;
-    enum hg_wake why = hg__park(t, hg__park_begin(t), deadline, nothing_to_let_go, NULL, where);
-    HG_CHECK(why == HG_WAKE_TIMEOUT, "a wait for nothing was woken (%d)", (int)why);
-    return -ETIMEDOUT;
+    int r = hg__wait_enter(t, &deadline);
+    if (r == 0)
+        r = hg__wait_error(
+            hg__park(t, hg__park_begin(t), deadline, nothing_to_let_go, NULL, where));
+    HG_CHECK(r != 0, "a wait for nothing came to its end");
+    return r;
 }
 
 /* Waits in `queue` of c, which is locked on entry and not on return. 0: a partner did it all;
- * -EPIPE; -ETIMEDOUT. */
+ * -EPIPE; -ETIMEDOUT; -ECANCELED. */
 static __attribute__((noinline)) int wait_in(struct hg_mutator *m, struct hg_chan *c,
                                              struct hg_list *queue, struct hg_waiter *r,
                                              int64_t deadline, const char *where)
 {
     struct hg_tcb *t = hg__proc_of(m)->current;
+    int error = hg__wait_enter(t, &deadline);
+    if (hg_unlikely(error != 0)) {
+        hg__unlock(&c->lock);
+        return error;
+    }
     struct hg_wait wait = {t, hg__park_begin(t)};
     r->wait = &wait;
     hg_list_push_back(queue, &r->link);
@@ -237,13 +245,12 @@ static __attribute__((noinline)) int wait_in(struct hg_mutator *m, struct hg_cha
         return 0;
     if (why == HG_WAKE_CLOSED)
         return -EPIPE;
-    HG_CHECK(why == HG_WAKE_TIMEOUT, "channel: unexpected wake-up (%d)", (int)why);
-    /* The timer won the park, so that nobody touches the value any more; a partner may still
-     * drop the record. */
+    /* The timer or who cancels won the park, so that nobody touches the value any more; a partner
+     * may still drop the record. */
     hg__lock(&c->lock);
     hg_list_remove(&r->link);
     hg__unlock(&c->lock);
-    return -ETIMEDOUT;
+    return hg__wait_error(why);
 }
 
 /* ---- interface ---- */

@@ -64,7 +64,7 @@ int hg__chan_recv_locked(struct hg_mutator *m, struct hg_chan *c, void *value,
 /* Zeroes the value that the current task wanted from a closed channel. value may be NULL. */
 void hg__chan_zero(struct hg_mutator *m, const struct hg_chan *c, void *value);
 
-/* Waits for what never comes, until the deadline. -EAGAIN, -ETIMEDOUT. */
+/* Waits for what never comes, until the deadline. -EAGAIN, -ETIMEDOUT, -ECANCELED. */
 int hg__wait_never(struct hg_mutator *m, int64_t deadline, const char *where);
 
 #endif

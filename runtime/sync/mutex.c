@@ -69,9 +69,9 @@ static bool take_or_announce(struct mutex *x, bool woken)
     return !(s & LOCKED);
 }
 
+/* The queue is locked on entry and not on return. w need not be in it. */
 static void give_up(struct mutex *x, struct hg_sync_waiter *w)
 {
-    hg__sync_lock(&x->queue);
     hg__sync_remove(&x->queue, w);
     if (x->queue.first == NULL)
         (void)hg_and_acqrel(&x->state, ~WAITERS);
@@ -94,14 +94,19 @@ static __attribute__((noinline)) int lock_slow(struct mutex *x, int64_t deadline
             hg__unlock(&x->queue.lock);
             return 0;
         }
+        int r = hg__wait_enter(t, &deadline);
+        if (r != 0) {
+            give_up(x, &w);
+            return r;
+        }
         w.ticket = hg__park_begin(t);
         hg__sync_push(&x->queue, &w, woken);
-        enum hg_wake why = hg__park(t, w.ticket, deadline, hg__sync_commit, &x->queue, "mutex");
-        if (why == HG_WAKE_TIMEOUT) {
+        r = hg__wait_error(hg__park(t, w.ticket, deadline, hg__sync_commit, &x->queue, "mutex"));
+        if (r != 0) {
+            hg__sync_lock(&x->queue);
             give_up(x, &w);
-            return -ETIMEDOUT;
+            return r;
         }
-        HG_CHECK(why == HG_WAKE_VALUE, "mutex: unexpected wake-up (%d)", (int)why);
         if (w.handed)
             return 0;
     }
@@ -119,8 +124,17 @@ HG_API int hg_mutex_lock_until(hg_mutex *m, int64_t deadline)
 
 HG_API void hg_mutex_lock(hg_mutex *m)
 {
-    int r = hg_mutex_lock_until(m, HG_FOREVER);
+    struct mutex *x = mutex_of(m);
+    uintptr_t s = 0;
+    (void)hg__sync_enter();
+    if (hg_likely(hg_cas_acqrel(&x->state, &s, LOCKED)))
+        return;
+    struct hg_tcb *t = hg__task_self();
+    uint32_t mask = t != NULL ? hg__mask(t) : 0;
+    int r = lock_slow(x, HG_FOREVER);
     HG_CHECK(r == 0, "hg_mutex_lock: the mutex is held, and only a task can wait for it");
+    if (t != NULL)
+        hg__unmask(t, mask);
 }
 
 /* ---- unlock ---- */

@@ -191,20 +191,23 @@ static void dequeue(struct select *s)
 }
 
 /* All channels locked on entry, none on return. The index of the case that was performed, or
- * -ETIMEDOUT. */
+ * -ETIMEDOUT, -ECANCELED. */
 static int wait_for_one(struct hg_mutator *m, struct select *s, int64_t deadline)
 {
     struct hg_tcb *t = hg__proc_of(m)->current;
+    int error = hg__wait_enter(t, &deadline);
+    if (error != 0) {
+        unlock_all(s);
+        return error;
+    }
     s->wait.task = t;
     s->wait.ticket = hg__park_begin(t);
     enqueue(s);
     enum hg_wake why = hg__park(t, s->wait.ticket, deadline, unlock_all, s, "select");
     struct hg_waiter *winner = t->wait_winner;
     dequeue(s);
-    if (why == HG_WAKE_TIMEOUT)
-        return -ETIMEDOUT;
-    HG_CHECK(why == HG_WAKE_VALUE || why == HG_WAKE_CLOSED, "select: unexpected wake-up (%d)",
-             (int)why);
+    if (why != HG_WAKE_VALUE && why != HG_WAKE_CLOSED)
+        return hg__wait_error(why);
     int i = (int)(winner - s->records);
     HG_CHECK(i >= 0 && i < s->n, "select: woken for a case that it does not have");
     hg_case *k = &s->cases[i];

@@ -130,6 +130,9 @@ HG_API int hg_waitgroup_wait(hg_waitgroup *group, int64_t deadline)
         return -EPERM;
     struct hg_tcb *t = hg__proc_of(m)->current;
     struct hg_sync_waiter w = {.task = t};
+    int r = hg__wait_enter(t, &deadline);
+    if (r != 0)
+        return r;
     hg__sync_lock(&g->queue);
     if (!announce(g)) {
         hg__unlock(&g->queue.lock);
@@ -137,10 +140,8 @@ HG_API int hg_waitgroup_wait(hg_waitgroup *group, int64_t deadline)
     }
     w.ticket = hg__park_begin(t);
     hg__sync_push(&g->queue, &w, false);
-    enum hg_wake why = hg__park(t, w.ticket, deadline, hg__sync_commit, &g->queue, "wait group");
-    if (why == HG_WAKE_VALUE)
-        return 0;
-    HG_CHECK(why == HG_WAKE_TIMEOUT, "wait group: unexpected wake-up (%d)", (int)why);
-    give_up(g, &w);
-    return -ETIMEDOUT;
+    r = hg__wait_error(hg__park(t, w.ticket, deadline, hg__sync_commit, &g->queue, "wait group"));
+    if (r != 0)
+        give_up(g, &w);
+    return r;
 }

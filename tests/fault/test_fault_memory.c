@@ -236,7 +236,10 @@ static int lists(void *arg)
         uint64_t sum = 0;
         MUST(hg_chan_recv(c, &sum, hg_in(60000 * FAULT_MS)) == 0, "recv");
         MUST(sum == UINT64_C(3000) * 2999 / 2, "a wrong sum");
-        hg_release_memory(hg_current());
+        if (i % 10 == 0) {
+            hg_collect(hg_current());
+            hg_release_memory(hg_current());
+        }
     }
     return FAULT_DONE;
 }
