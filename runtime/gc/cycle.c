@@ -369,8 +369,9 @@ static void *driver(void *arg)
     struct upkeep u = {0, 0};
     hg__os_timer_slack();
     for (;;) {
-        /* Before everything that it stands for is looked at, `stopping` too: who changes one of them
-         * counts it up after that, so that a change that is missed here does not let rest() sleep. */
+        /* Before everything that it stands for is looked at, `stopping` too: who changes one of
+         * them counts it up after that, so that a change that is missed here does not let rest()
+         * sleep. */
         uint32_t seen = hg_load_sc(&g->driver_wake);
         bool held;
         if (hg_load_sc(&g->stopping))

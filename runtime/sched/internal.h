@@ -168,10 +168,10 @@ struct hg_tcb *hg__go_idle(struct hg_proc *p);
 /* p is about to go idle: a task whose descriptor is ready, to run next; others are in p's ring.
  * NULL: none, or a proc sleeps on the descriptors and will see to it. */
 struct hg_tcb *hg__poll_before_idle(struct hg_proc *p);
-/* Between two tasks, poll_due is set, or the turn of the global queue has come (budget): tasks
- * whose descriptors are ready go to p's ring. */
+/* Between two tasks, poll_due is set, or p looks around (budget): tasks whose descriptors are ready
+ * go to p's ring. budget: returns how many rounds to go until the next time. */
 void hg__poll_due(struct hg_proc *p);
-void hg__poll_budget(struct hg_proc *p);
+uint32_t hg__poll_budget(struct hg_proc *p);
 /* True: the caller is the poller, and sleeps on descriptors instead of its futex; false: there are
  * none, or another one does. */
 bool hg__poller_begin(struct hg_sched *s);

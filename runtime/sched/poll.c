@@ -4,8 +4,9 @@
  *   1. a proc that has no task asks before it looks for one elsewhere, if no poller sleeps
  *   2. of the procs that are idle one is the poller: it sleeps in the kernel until a descriptor is
  *      ready, instead of on its futex. Who wakes it rings the bell of net_poll
- *   3. busy procs ask every HG_GLOBAL_ROUNDS rounds of the loop, if BUDGET_NS have passed since
- *      a busy proc did
+ *   3. busy procs ask between two tasks, if BUDGET_NS have passed since one did. The clock is read
+ *      after as many rounds of the loop as fit into that time, by the length of the last ones, and
+ *      at least every HG_GLOBAL_ROUNDS
  *   4. if nobody has asked for a tick of the monitor (1 ms) and no poller sleeps, poll_due is set,
  *      which the next proc that comes between two tasks clears and asks; an idle proc is woken,
  *      and becomes the poller
@@ -105,18 +106,20 @@ void hg__poll_due(struct hg_proc *p)
     struct hg_sched *s = p->sched;
     if (hg_xchg_acqrel(&s->poll_due, 0u) != 0 && hg_load_acq(&s->net_fds) != 0)
         hg__ready_chain(p, ask(p, HG_NOW));
+    p->until_look = 0; /* rounds may have become long */
 }
 
-void hg__poll_budget(struct hg_proc *p)
+uint32_t hg__poll_budget(struct hg_proc *p)
 {
     struct hg_sched *s = p->sched;
-    if (hg_load_rlx(&s->poller) != 0)
-        return;
     int64_t now = hg__os_now();
-    if (now - hg_load_rlx(&s->polled_at) < BUDGET_NS)
-        return;
-    hg_store_rlx(&s->polled_at, now);
-    hg__ready_chain(p, ask(p, HG_NOW));
+    int64_t fit = BUDGET_NS / ((now - p->looked_at) / (p->look_span + 1) + 1);
+    p->looked_at = now;
+    if (hg_load_rlx(&s->poller) == 0 && now - hg_load_rlx(&s->polled_at) >= BUDGET_NS) {
+        hg_store_rlx(&s->polled_at, now);
+        hg__ready_chain(p, ask(p, HG_NOW));
+    }
+    return fit < HG_GLOBAL_ROUNDS ? (uint32_t)fit : HG_GLOBAL_ROUNDS;
 }
 
 /* ---- the poller ---- */

@@ -66,6 +66,20 @@ static void run_timers(struct hg_proc *p)
         hg__timers_run(p, now);
 }
 
+/* Now and then, so that what this proc does not come to by itself is not left waiting: descriptors,
+ * and the global queue, of which the first task is returned when its turn has come. */
+static struct hg_tcb *look_around(struct hg_proc *p)
+{
+    struct hg_sched *s = p->sched;
+    p->since_global += p->look_span + 1;
+    p->look_span = hg_load_acq(&s->net_fds) != 0 ? hg__poll_budget(p) : HG_GLOBAL_ROUNDS;
+    p->until_look = p->look_span;
+    if (p->since_global <= HG_GLOBAL_ROUNDS)
+        return NULL;
+    p->since_global = 0;
+    return hg_load_rlx(&s->global_count) != 0 ? hg__global_get(p, false) : NULL;
+}
+
 /* The next task, or NULL: the loop begins again. */
 static struct hg_tcb *find_task(struct hg_proc *p, bool *inherit)
 {
@@ -79,14 +93,9 @@ static struct hg_tcb *find_task(struct hg_proc *p, bool *inherit)
     }
     if (hg_unlikely(hg_load_rlx(&s->poll_due) != 0))
         hg__poll_due(p);
-    if (p->until_global-- == 0) {
-        p->until_global = HG_GLOBAL_ROUNDS;
-        if (hg_load_acq(&s->net_fds) != 0)
-            hg__poll_budget(p);
-        if (hg_load_rlx(&s->global_count) != 0 && (t = hg__global_get(p, false)) != NULL) {
-            hg__tell(p); /* H1 */
-            return t;
-        }
+    if (p->until_look-- == 0 && (t = look_around(p)) != NULL) {
+        hg__tell(p); /* H1 */
+        return t;
     }
     t = hg__runq_get(p, inherit);
     if (t != NULL)
@@ -201,7 +210,7 @@ static inline bool round_is_plain(const struct hg_proc *p)
 {
     const struct hg_sched *s = p->sched;
     return hg_load_acq(&p->mut.attention) == 0 && hg_load_acq(&s->background) == 0 &&
-           hg_load_rlx(&s->poll_due) == 0 && p->until_global != 0 && s->seed == 0 &&
+           hg_load_rlx(&s->poll_due) == 0 && p->until_look != 0 && s->seed == 0 &&
            hg_load_rlx(&p->runnext) == NULL;
 }
 
@@ -226,7 +235,7 @@ void *hg__yield_on_scheduler(void *m, void *unused)
         p->yielded = t;
     }
     if (hg_likely(next != NULL)) {
-        p->until_global--;
+        p->until_look--;
         hg__thread_fresh_fiber(p->thread);
         run(p, next, false);
     }

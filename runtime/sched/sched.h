@@ -160,7 +160,9 @@ struct hg_proc {
     struct hg_timers timers;
     struct hg_tcb *free_tasks; /* pool of default stacks; owner */
     uint32_t free_count;
-    uint32_t until_global; /* rounds until the global queue is looked at first; owner */
+    /* Rounds until this proc looks around (proc.c): left, and how many it was to be; since the
+     * global queue came first; owner */
+    uint32_t until_look, look_span, since_global;
     _Atomic uint32_t tick; /* bumped when a time slice begins; writer: owner; reader: monitor */
     bool spinning;         /* counted in sched->spinning; owner, or its waker while it is idle */
     bool must_spin;        /* it saw work elsewhere: it may spin beyond the limit; owner */
@@ -176,6 +178,7 @@ struct hg_proc {
      * the number that wait. Writer: owner. */
     _Atomic int64_t net_waits;
     int64_t polled_at; /* its last poll made a task ready to run here; 0: judged (poll.c); owner */
+    int64_t looked_at; /* when it last looked whether to poll; owner */
     _Atomic uint64_t switches, steals, started, ended; /* writer: owner */
     _Atomic int64_t marked_ns; /* marking slices run here, in all; writer: owner (gc); blame */
 };

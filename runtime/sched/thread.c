@@ -180,7 +180,7 @@ static struct hg_proc *new_proc(struct hg_sched *s, unsigned index)
     hg_store_rlx(&p->timers.next, INT64_MAX);
     uint64_t seed = s->seed != 0 ? s->seed : (uint64_t)hg__os_now();
     p->rand.state = seed + index * UINT64_C(0x632be59bd9b4e019);
-    p->until_global = HG_GLOBAL_ROUNDS;
+    p->until_look = p->look_span = HG_GLOBAL_ROUNDS;
     if (hg__mutator_init(&p->mut, s->world) != 0) {
         hg__meta_free(meta, p, sizeof *p);
         return NULL;
