@@ -39,6 +39,26 @@ void hg__os_fault_add(const struct hg_os_fault *rule)
     hg_store_rel(&hg__os_faults, n + 1);
 }
 
+void hg__os_fault_shake(uint32_t one_in, uint64_t seed)
+{
+    static const uint64_t transfers =
+        HG_OS_BIT(READ) | HG_OS_BIT(WRITEV) | HG_OS_BIT(RECV) | HG_OS_BIT(SEND);
+    static const size_t most[] = {1, 100};
+    if (hg_load_rlx(&hg__os_faults) != 0)
+        return;
+    if (one_in < 2)
+        one_in = 2; /* a call that is always interrupted is never made */
+    hg__os_fault_add(&(struct hg_os_fault){.calls = transfers | HG_OS_BIT(ACCEPT) |
+                                                    HG_OS_BIT(RECVMSG) | HG_OS_BIT(SENDMSG) |
+                                                    HG_OS_BIT(POLLER_WAIT) | HG_OS_BIT(WAIT),
+                                           .error = EINTR,
+                                           .one_in = one_in,
+                                           .seed = seed});
+    for (size_t i = 0; i < HG_COUNT_OF(most); i++)
+        hg__os_fault_add(&(struct hg_os_fault){
+            .calls = transfers, .at_most = most[i], .one_in = one_in, .seed = seed + 1 + i});
+}
+
 void hg__os_fault_clear(void) { hg_store_rel(&hg__os_faults, 0u); }
 
 uint64_t hg__os_fault_met(unsigned i) { return hg_load_rlx(&rules[i].met); }

@@ -37,6 +37,10 @@ struct hg_os_fault {
 
 /* Adds a rule; of several that meet a call the first one holds. At most 16. */
 void hg__os_fault_add(const struct hg_os_fault *rule);
+/* Rules that a correct program cannot tell from an unlucky day: one in so many reads, writes and
+ * waits is interrupted, one in so many reads and writes cut short. For the whole process; nothing
+ * if there are rules already. */
+void hg__os_fault_shake(uint32_t one_in, uint64_t seed);
 /* Removes all rules. */
 void hg__os_fault_clear(void);
 /* How many calls rule i (in the order of adding) has met, and how many it has changed. */

@@ -6,7 +6,9 @@
  */
 #include "runtime/rt.h"
 #include "base/options.h"
+#include "base/os_fault.h"
 #include "runtime/net/blocking.h"
+#include "runtime/sync/objpool.h"
 #include <errno.h>
 #include <string.h>
 
@@ -92,6 +94,8 @@ static int check_options(const hg_options *o, struct hg_policy_spec *policy)
         return reject("hugepages", "HG_HUGEPAGES_AUTO, _ALWAYS or _NEVER");
     if (o->blocking_threads < 0 || o->blocking_threads > HG_BLOCKING_THREADS_MAX)
         return reject("blocking_threads", "1 to 1024, or 0 (64)");
+    if (o->os_faults < 0)
+        return reject("os_faults", "0 or more");
     if (o->stress < 0)
         return reject("stress", "0 or more");
     if (hg__policy_parse(o->pacer != NULL ? o->pacer : "max:5", policy, why, sizeof why) != 0)
@@ -162,6 +166,7 @@ static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_pol
         close_memory(rt);
         return err;
     }
+    hg__counters_init(&rt->counters, &rt->world, procs);
     rt->sched.track_waits = o->track_waits;
     rt->sched.check = o->check;
     rt->sched.blocking_idle_ns = HG_BLOCKING_IDLE_NS;
@@ -189,6 +194,8 @@ int hg_runtime_open(const hg_options *opt, hg_runtime **out)
         hg__fatal_hook(options.fatal, options.user);
     if (options.log != NULL)
         hg__log_hook(options.log, options.user);
+    if (options.os_faults > 0)
+        hg__os_fault_shake((uint32_t)options.os_faults, options.sched_seed);
     struct hg_meta *meta = hg__meta_open();
     hg_runtime *rt = meta != NULL ? hg__meta_alloc(meta, sizeof *rt) : NULL;
     err = -ENOMEM;
@@ -359,6 +366,11 @@ int hg_root_add(hg_runtime *rt, void *slot, size_t n, const hg_layout *layout)
     if (layout != HG_REFS && layout != HG_CONSERVATIVE)
         return -EINVAL;
     return hg__root_add(&rt->gc, slot, n);
+}
+
+int hg_objpool_new(hg_runtime *rt, const hg_objpool_attr *attr, hg_objpool **out)
+{
+    return hg__objpool_new(&rt->gc, attr, out);
 }
 
 int hg_root_remove(hg_runtime *rt, void *slot) { return hg__root_remove(&rt->gc, slot); }

@@ -1,6 +1,6 @@
 /* cycle.c: the driver: walks the phases of a cycle. No mutator ever waits for another one.
  *
- *   0  OFF     the last cycle's sweeping is finished
+ *   0  OFF     the last cycle's sweeping is finished; pools drop their victims (roots.c)
  *   1  ROOTS   handshake NOP, twice: after the first every store runs the barrier; after the second
  *              every store in flight has also read its old value after the last store without
  *              barrier (with one NOP an object is lost)
@@ -14,7 +14,8 @@
  *              dead weak keys; then cleanups. The verifier, when asked for, compares the marking
  *              with a second, independent trace
  *   7  OFF     handshake OFF: nobody shades any more, and what ambiguous words greyed after the
- *              last FLUSH is taken back before anything is swept
+ *              last FLUSH is taken back before anything is swept. Now marks say what is dead:
+ *              timers in dead objects leave the procs' heaps (sched/timer.c)
  *   8  OFF     handshake RESET, which opens the new sweep generation: every mutator has given its
  *              spans back and allocates white in the new generation
  *   9  OFF     sweeping: by allocations, in the background, in proportion
@@ -220,6 +221,7 @@ static bool check(struct hg_gc *g)
 static bool start_marking(struct hg_gc *g)
 {
     struct hg_world *w = g->world;
+    hg__timers_unsettle(g->sched);
     set_phase(g, HG_PHASE_ROOTS); /* 1 */
     hg_store_rlx(&g->triggered, 0u);
     count_marking(+1);
@@ -243,6 +245,7 @@ static bool reset(struct hg_gc *g)
     if (!hg__handshake(g->world, HG_REQ_OFF))
         return false;
     hg__grey_take_back_shared(g->world);
+    hg__timers_forget_dead(g->sched);
     return hg__handshake(g->world, HG_REQ_RESET); /* 8 */
 }
 
@@ -253,6 +256,7 @@ static void run_cycle(struct hg_gc *g)
     if (hg_load_acq(&g->stopping))
         return; /* perhaps not all is swept, and a cycle must not begin */
     hg__heap_touch_marks(g->world->heap);
+    hg__roots_turn(g);
     begin(g);
     bool marked = start_marking(g);
     if (marked) {

@@ -176,8 +176,8 @@ static struct hg_proc *new_proc(struct hg_sched *s, unsigned index)
     if (p == NULL)
         return NULL;
     p->sched = s;
-    hg__lock_init(&p->timers.lock, HG_RANK_TIMERS);
-    hg_store_rlx(&p->timers.next, INT64_MAX);
+    p->index = index;
+    hg__timers_init(&p->timers);
     uint64_t seed = s->seed != 0 ? s->seed : (uint64_t)hg__os_now();
     p->rand.state = seed + index * UINT64_C(0x632be59bd9b4e019);
     p->until_look = p->look_span = HG_GLOBAL_ROUNDS;
@@ -289,7 +289,7 @@ void hg__sched_fini(struct hg_sched *s)
     for (int i = 0; i < s->nprocs; i++) {
         struct hg_proc *p = s->procs[i];
         hg__mutator_fini(&p->mut);
-        hg__meta_free(meta, p->timers.heap, p->timers.room * sizeof *p->timers.heap);
+        hg__timers_fini(&p->timers, meta);
         hg__meta_free(meta, p, sizeof *p);
     }
     hg__stacks_fini(s);

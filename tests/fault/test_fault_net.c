@@ -134,6 +134,23 @@ Test(fault_net, traffic_that_is_interrupted_and_cut_short_arrives_whole)
     }
 }
 
+/* The same by the switch that programs have. */
+Test(fault_net, osfault_is_felt_and_harmless)
+{
+    uint64_t seed = test_seed("fault_net_osfault");
+    hg_options o = fault_options(2);
+    cr_assert_eq(setenv("HEDGEDEBUG", "osfault=1", 1), 0);
+    cr_assert_eq(hg_options_env(&o, NULL, 0), 0);
+    o.procs = 2;
+    cr_assert_eq(hg_run(traffic, &seed, &o), FAULT_DONE);
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert_gt(hg__os_fault_hit(i), 20, "rule %u", i);
+    hg__os_fault_clear();
+    o.os_faults = -1;
+    hg_runtime *rt = NULL;
+    cr_assert_eq(hg_runtime_open(&o, &rt), -EINVAL);
+}
+
 /* A pipe is not a socket: read and writev. */
 static int through_pipe(void *arg)
 {

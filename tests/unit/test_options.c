@@ -280,6 +280,7 @@ Test(options, hedgedebug)
     GOOD("HEDGEDEBUG", "gcstress=17", stress, 17);
     GOOD("HEDGEDEBUG", "gcstress=-3", stress, 0);
     GOOD("HEDGEDEBUG", "gcpoison=1", poison, true);
+    GOOD("HEDGEDEBUG", "osfault=20", os_faults, 20);
     GOOD("HEDGEDEBUG", "trackwaits=1", track_waits, true);
     GOOD("HEDGEDEBUG", "gccheck=1,gcstress=5,gcpoison=1,gctrace=1", stress, 5);
     cr_assert(opt.check && opt.poison && opt.trace_gc);
