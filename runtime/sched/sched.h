@@ -75,6 +75,7 @@ struct hg_timer_callback {
 struct hg_proc;
 struct hg_thread;      /* internal.h */
 struct hg_group_state; /* internal.h: what the words of an hg_group hold */
+struct hg_blocking;    /* net/blocking.c */
 struct hg_slab;        /* stack.c */
 struct hg_sched;
 
@@ -319,7 +320,12 @@ struct hg_sched {
     _Atomic uint64_t posted; /* tasks started from outside */
     /* Bytes of stacks, in units of 4 KiB, that were seen in use and not trimmed since. */
     _Atomic int64_t stack_bytes_used;
+    /* The pool for blocking calls (net/blocking.c): made by the first one (cas), else NULL. */
+    struct hg_blocking *_Atomic blocking;
+    int blocking_threads;     /* most threads of it; set before start */
+    int64_t blocking_idle_ns; /* how long they wait for work; set before start */
     pthread_t monitor;
+    void *monitor_seen;            /* what it remembers of procs; its own */
     _Atomic int64_t coarse_now;    /* when the monitor looked last; writer: it; readers: procs */
     _Atomic uint32_t monitor_wake; /* the monitor sleeps on this; enum hg_monitor_sleep */
 };
@@ -497,6 +503,11 @@ void hg__timers_init(struct hg_timers *h);
 void hg__timers_fini(struct hg_timers *h, struct hg_meta *meta);
 
 /* ---- reports (report.c) ---- */
+
+/* A task that was waited for from outside the scheduler is in a queue by now: lowers its count
+ * (s->outside_waits, s->regions), and reports a deadlock if nothing else stands against one. Any
+ * thread, on no task's stack. */
+void hg__outside_end(struct hg_sched *s, _Atomic uint32_t *count);
 
 /* Every task, its state and where it waits, to standard error or the log hook (any thread; racy but
  * safe). */
