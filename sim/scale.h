@@ -18,8 +18,7 @@
 
 /* ---- machines (scale_machine.c) ---- */
 
-/* Of a distribution: scale_quantile_at. The largest ten-thousandth is left out: it is the machine's
- * doing, and would be drawn as often as what is between it and one in a thousand. */
+/* Of a distribution: scale_quantile_at. */
 #define SCALE_QUANTILES 9
 extern const double scale_quantile_at[SCALE_QUANTILES];
 #define SCALE_SLEEPS 5 /* lengths of sleep, rising: scale_sleep_ns */
@@ -43,7 +42,9 @@ struct scale_machine {
     double conn_scan_bytes; /* scan work that hangs off each connection */
     double remote_factor;   /* time of an access to another socket's memory over one to its own */
     double crowd_factor;    /* time of marking while all CPUs do so over one that is alone */
-    double work[SCALE_QUANTILES]; /* a request's own work over its mean */
+    double pauses_per_s;    /* how often the kernel or the host stops a CPU that is busy */
+    double work[SCALE_QUANTILES];  /* a request's own work over its mean, pauses left out */
+    double pause[SCALE_QUANTILES]; /* how long such a pause is */
     /* How late a proc runs that slept for so long: the longer, the deeper its CPU slept. */
     double wake[SCALE_SLEEPS][SCALE_QUANTILES];
 };

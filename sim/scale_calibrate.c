@@ -10,8 +10,8 @@
  *   busy        60,000 arrivals a second, one by one: marking between requests, scans of stacks at
  *               switch-in
  *   all         that on each CPU at once: what marking costs while the others mark too
- *   alone       on one task, in this process: how the work of requests varies; how late sleeps end;
- *               sweeping with nobody running
+ *   alone       on one task, in this process: how often and for how long a busy CPU is stopped; how
+ *               the work of requests varies; how late sleeps end; sweeping with nobody running
  */
 #include "sim/kv_child.h"
 #include "sim/kv_store.h"
@@ -32,7 +32,10 @@
 #define PROCS_MOST   8
 #define ALONE        100000 /* requests */
 #define ALONE_CYCLES 6
-#define SLEEP_NS     INT64_C(200000000) /* for each length of sleep */
+#define WORK_MOST    5                   /* medians: above that it is a pause that takes the time */
+#define SLEEP_NS     INT64_C(200000000)  /* for each length of sleep */
+#define PAUSES_NS    INT64_C(1500000000) /* of reading the clock */
+#define PAUSE_LEAST  INT64_C(1500)       /* two readings take 30 ns */
 
 /* Columns of kv's table of cycles. */
 enum { SCANNED_HEAP = 10, SCANNED_STACK = 11, BACKGROUND_NS = 14, IDLE_NS = 15 };
@@ -176,9 +179,30 @@ struct alone {
     const struct kv_options *opt;
     struct scale_machine *m;
     struct kv_store *store;
-    hg_histogram work, late;
+    hg_histogram pause, work, late, all_late;
+    int64_t work_most; /* a request that took longer was interrupted */
     int err;
 };
+
+static void quantiles_of(const hg_histogram *h, double *q)
+{
+    for (int i = 0; i < SCALE_QUANTILES; i++)
+        q[i] = (double)hg_histogram_quantile(h, scale_quantile_at[i]);
+}
+
+/* Reads the clock and does nothing else: where it jumps, the thread was stopped. */
+static void pauses_alone(struct alone *a)
+{
+    int64_t begin = hg_now(), last = begin, now;
+    do {
+        now = hg_now();
+        if (now - last >= PAUSE_LEAST)
+            hg_histogram_add(&a->pause, now - last);
+        last = now;
+    } while (now - begin < PAUSES_NS);
+    a->m->pauses_per_s = (double)a->pause.total * 1e9 / (double)PAUSES_NS;
+    quantiles_of(&a->pause, a->m->pause);
+}
 
 static void one_request(struct alone *a, uint64_t seq)
 {
@@ -188,24 +212,23 @@ static void one_request(struct alone *a, uint64_t seq)
     struct kv_response *response = kv_store_serve(a->store, request, &lock_ns);
     if (kv_response_check(a->store, request, response) < 0)
         a->err = -1;
-    hg_histogram_add(&a->work, hg_now() - from);
-}
-
-static void quantiles_of(const hg_histogram *h, double *q)
-{
-    for (int i = 0; i < SCALE_QUANTILES; i++)
-        q[i] = (double)hg_histogram_quantile(h, scale_quantile_at[i]);
+    int64_t took = hg_now() - from;
+    if (took < a->work_most)
+        hg_histogram_add(&a->work, took);
 }
 
 static void work_alone(struct alone *a)
 {
     double sum = 0;
-    /* Once for memory that is not fresh, and once more: this time it counts. */
+    /* Once for memory that is not fresh, and to know the median; and once more: this time it
+     * counts. */
+    a->work_most = INT64_MAX;
     for (int pass = 0; pass < 2; pass++) {
         hg_collect(hg_current());
         hg_histogram_reset(&a->work);
         for (uint64_t seq = 1; seq <= ALONE; seq++)
             one_request(a, seq);
+        a->work_most = WORK_MOST * hg_histogram_quantile(&a->work, 0.5);
     }
     for (unsigned i = 0; i < HG_HISTOGRAM_BUCKETS; i++)
         sum += (double)a->work.count[i] * (double)hg_histogram_bucket_high(i);
@@ -215,17 +238,27 @@ static void work_alone(struct alone *a)
         a->m->work[i] /= mean;
 }
 
+/* The largest hundredth is taken from all lengths together: it does not depend on them, and of long
+ * sleeps there are not many. */
 static void sleep_alone(struct alone *a)
 {
+    double all[SCALE_QUANTILES];
     for (int i = 0; i < SCALE_SLEEPS; i++) {
         hg_histogram_reset(&a->late);
         for (int64_t slept = 0; slept < SLEEP_NS; slept += scale_sleep_ns[i]) {
             int64_t until = hg_in(scale_sleep_ns[i]);
             hg_sleep_until(until);
-            hg_histogram_add(&a->late, hg_now() - until);
+            int64_t late = hg_now() - until;
+            hg_histogram_add(&a->late, late);
+            hg_histogram_add(&a->all_late, late);
         }
         quantiles_of(&a->late, a->m->wake[i]);
     }
+    quantiles_of(&a->all_late, all);
+    for (int i = 0; i < SCALE_SLEEPS; i++)
+        for (int k = 0; k < SCALE_QUANTILES; k++)
+            if (scale_quantile_at[k] > 0.99)
+                a->m->wake[i][k] = fmax(all[k], a->m->wake[i][k - 1]);
 }
 
 /* Collects a few times with nobody running; ns of sweeping of each. */
@@ -261,6 +294,7 @@ static int alone_task(void *arg)
         err = kv_store_build(&a->store, a->opt->keys, a->opt->value_bytes, NULL);
     if (err != 0)
         return err;
+    pauses_alone(a);
     work_alone(a);
     sleep_alone(a);
     err = sweep_alone(a->m);
@@ -337,7 +371,7 @@ int scale_calibrate(const struct scale_options *opt)
     sim_machine_read(&here);
     snprintf(m.name, sizeof m.name, "%.40s, %.50s", here.cpu[0] != 0 ? here.cpu : "unknown CPU",
              here.kernel);
-    printf("measures %s, about 25 s\n", m.name);
+    printf("measures %s, about 27 s\n", m.name);
     if (measure(opt, &m) != 0)
         return sim_interrupts(&signal) > 0 ? SIM_SIGNAL + signal : SIM_FAILED;
     if (scale_machine_check(&m, why, sizeof why) != 0) {

@@ -23,7 +23,7 @@ static const struct figure {
     FIGURE(fresh_ns, 0, 1e6),      FIGURE(mark_rate, 1e-6, 1e6), FIGURE(stack_ns, 1, 1e9),
     FIGURE(switch_in_ns, 0, 1e9),  FIGURE(stack_bytes, 1, 1e9),  FIGURE(sweep_ns, 0, 1e3),
     FIGURE(handshake_ns, 0, 1e9),  FIGURE(alloc_factor, 1, 100), FIGURE(conn_scan_bytes, 0, 1e9),
-    FIGURE(remote_factor, 1, 100), FIGURE(crowd_factor, 1, 100),
+    FIGURE(remote_factor, 1, 100), FIGURE(crowd_factor, 1, 100), FIGURE(pauses_per_s, 0, 1e5),
 };
 #define FIGURES (sizeof figures / sizeof *figures)
 
@@ -52,12 +52,14 @@ void scale_machine_builtin(struct scale_machine *m)
         .conn_scan_bytes = 960,
         .remote_factor = 1.7,
         .crowd_factor = 1.2,
-        .work = {0.374, 0.709, 0.809, 0.941, 1.11, 1.3, 1.75, 2.69, 43.9},
-        .wake = {{26495, 33535, 36607, 37119, 38399, 46079, 60927, 103423, 109680},
-                 {23423, 31231, 35327, 38143, 46335, 54015, 74751, 112639, 1230810},
-                 {28287, 41471, 48639, 53503, 56831, 59647, 93695, 246783, 1542360},
-                 {26367, 34303, 36095, 39423, 48127, 63231, 94207, 1547990, 1547990},
-                 {34815, 47615, 50943, 54783, 58367, 61439, 99839, 106554, 106554}},
+        .pauses_per_s = 1200,
+        .work = {0.4, 0.72, 0.81, 0.95, 1.12, 1.31, 1.76, 2.7, 5.7},
+        .pause = {1500, 2200, 2500, 3000, 20000, 45000, 70000, 150000, 170000},
+        .wake = {{26495, 33535, 36607, 37119, 38399, 46079, 60927, 150000, 650000},
+                 {23423, 31231, 35327, 38143, 46335, 54015, 74751, 150000, 650000},
+                 {28287, 41471, 48639, 53503, 56831, 59647, 93695, 150000, 650000},
+                 {26367, 34303, 36095, 39423, 48127, 63231, 94207, 150000, 650000},
+                 {34815, 47615, 50943, 54783, 58367, 61439, 99839, 150000, 650000}},
     };
 }
 
@@ -92,7 +94,10 @@ int scale_machine_check(const struct scale_machine *m, char *why, size_t room)
                  figures[i].low, figures[i].high, v);
         return -1;
     }
-    return quantiles_check("work", m->work, why, room) != 0 ? -1 : wakes_check(m, why, room);
+    if (quantiles_check("work", m->work, why, room) != 0 ||
+        quantiles_check("pause_ns", m->pause, why, room) != 0)
+        return -1;
+    return wakes_check(m, why, room);
 }
 
 static void numbers_read(const json_t *list, double *q, size_t n)
@@ -117,6 +122,7 @@ static int machine_from(const json_t *j, struct scale_machine *m, char *why, siz
         *figure_of(m, i) = json_is_number(v) ? json_number_value(v) : (double)NAN;
     }
     numbers_read(json_object_get(j, "work"), m->work, SCALE_QUANTILES);
+    numbers_read(json_object_get(j, "pause_ns"), m->pause, SCALE_QUANTILES);
     for (size_t i = 0; i < SCALE_SLEEPS; i++)
         numbers_read(json_array_get(json_object_get(j, "wake_ns"), i), m->wake[i], SCALE_QUANTILES);
     return scale_machine_check(m, why, room);
@@ -154,6 +160,7 @@ int scale_machine_write(FILE *out, const struct scale_machine *m)
         json_object_set_new(j, figures[i].name, json_real(*figure_of(&copy, i)));
     json_object_set_new(j, "quantiles_at", numbers_json(scale_quantile_at, SCALE_QUANTILES));
     json_object_set_new(j, "work", numbers_json(m->work, SCALE_QUANTILES));
+    json_object_set_new(j, "pause_ns", numbers_json(m->pause, SCALE_QUANTILES));
     json_t *sleeps = json_array(), *wakes = json_array();
     for (int i = 0; i < SCALE_SLEEPS; i++) {
         json_array_append_new(sleeps, json_integer(scale_sleep_ns[i]));

@@ -67,30 +67,6 @@ static void arrive(struct scale_world *w)
 
 /* ---- beginning and end ---- */
 
-/* A table by 1024ths of probability from a few quantiles, so that a draw is one look. */
-static void fill_table(double *table, const double *quantile)
-{
-    int k = 0;
-    for (int i = 0; i <= 1024; i++) {
-        double at = i / 1024.0;
-        while (k + 2 < SCALE_QUANTILES && at > scale_quantile_at[k + 1])
-            k++;
-        double part =
-            (at - scale_quantile_at[k]) / (scale_quantile_at[k + 1] - scale_quantile_at[k]);
-        part = fmin(part, 1);
-        table[i] = quantile[k] + part * (quantile[k + 1] - quantile[k]);
-    }
-}
-
-/* The mean of what is drawn from a table. */
-static double table_mean(const double *table)
-{
-    double sum = 0;
-    for (int i = 0; i < 1024; i++)
-        sum += (table[i] + table[i + 1]) / 2;
-    return sum / 1024;
-}
-
 /* How a request's time and bytes divide over its stages: bytes as kv's objects do, time by bytes as
  * far as it is due to them, and by thirds. */
 static void divide_request(struct scale_world *w)
@@ -101,7 +77,7 @@ static void divide_request(struct scale_world *w)
                        48 + reads * (2 * value + 40) + (1 - reads) * (value + 48 + 64),
                        reads * value};
     double all = asked[0] + asked[1] + asked[2], bytes = scale_request_bytes(w->opt);
-    double mean = table_mean(w->work_table);
+    double mean = scale_table_mean(&w->work_table);
     double service = scale_service_ns(w->opt) / (mean > 0 ? mean : 1);
     double by_bytes = isnan(w->opt->service_us)
                           ? fmin(1, w->opt->machine.byte_ns * bytes / scale_service_ns(w->opt))
@@ -158,9 +134,12 @@ static struct scale_world *world_new(const struct scale_options *opt,
     w->procs = opt->load.procs;
     w->begin = (int64_t)(opt->load.warmup_s * 1e9);
     w->end = w->begin + (int64_t)(opt->load.duration_s * 1e9);
-    fill_table(w->work_table, opt->machine.work);
+    scale_table_fill(&w->work_table, opt->machine.work);
+    scale_table_fill(&w->pause_table, opt->machine.pause);
+    if (opt->machine.pauses_per_s > 0)
+        w->pause_gap = 1e9 / opt->machine.pauses_per_s;
     for (int i = 0; i < SCALE_SLEEPS; i++)
-        fill_table(w->wake_table[i], opt->machine.wake[i]);
+        scale_table_fill(&w->wake_table[i], opt->machine.wake[i]);
     divide_request(w);
     make_procs(w);
     make_load(w, seed);

@@ -19,6 +19,21 @@ static bool is_calm(const struct scale_world *w)
     return w->phase == SCALE_OFF && w->unswept_ns == 0;
 }
 
+/* What the kernel or the host takes from a CPU that runs tasks for so long: pauses come in time,
+ * and not so many to a request. */
+static int64_t pauses_in(struct scale_world *w, struct scale_proc *p, int64_t length)
+{
+    int64_t paused = 0;
+    if (w->pause_gap == 0)
+        return 0;
+    p->until_pause -= length;
+    while (p->until_pause <= 0) {
+        paused += (int64_t)scale_table_draw(&w->pause_table, &w->rng);
+        p->until_pause += (int64_t)(w->pause_gap * sim_rng_exp(&w->rng)) + 1;
+    }
+    return paused;
+}
+
 bool scale_task_start(struct scale_world *w, struct scale_proc *p, uint32_t t)
 {
     struct scale_conn *c = &w->conn[t / 2];
@@ -29,7 +44,7 @@ bool scale_task_start(struct scale_world *w, struct scale_proc *p, uint32_t t)
     if (c->stage == SCALE_MAKE && is_calm(w))
         c->stage = SCALE_WHOLE;
     int64_t bytes = w->stage_bytes[c->stage];
-    int64_t own = (int64_t)(w->stage_ns[c->stage] * scale_draw(w, w->work_table));
+    int64_t own = (int64_t)(w->stage_ns[c->stage] * scale_table_draw(&w->work_table, &w->rng));
     if (task->paid == 0) {
         int64_t held = scale_allocated(w, p, t, bytes, own);
         if (held < 0) {
@@ -41,6 +56,7 @@ bool scale_task_start(struct scale_world *w, struct scale_proc *p, uint32_t t)
     }
     task->paid = 0;
     w->sums.work += own;
+    extra += pauses_in(w, p, own + extra);
     p->task = t;
     p->state = SCALE_RUNS;
     p->began = w->now;

@@ -1,5 +1,6 @@
 /* scale_world.h: the state of one simulated run, and what its parts ask of each other.
  *
+ *   scale_table.c  what times are drawn from
  *   scale_run.c    the loop: takes the earliest event; arrivals; results
  *   scale_heap.c   procs ordered by their next event
  *   scale_sched.c  rounds of a proc, run queues, stealing, going idle and waking
@@ -28,9 +29,9 @@
 #define HG_SIM_SCALE_WORLD_H
 #include "pacer/pacer.h"
 #include "sim/hist.h"
-#include "sim/rng.h"
 #include "sim/scale.h"
 #include "sim/scale_load.h"
+#include "sim/scale_table.h"
 
 #define SCALE_RING        256u              /* of a proc's run queue, as in both runtimes */
 #define SCALE_NEVER       INT64_MAX         /* no event */
@@ -59,10 +60,11 @@ struct scale_proc {
     uint32_t head, tail;   /* of ring */
     struct scale_list due; /* connections whose timers are due here */
     int64_t due_since;
-    int64_t began;    /* what it does now */
-    int64_t turn_at;  /* the running turn's beginning, for time slices */
-    int64_t poll_gap; /* between two safepoints of what it runs */
-    int64_t delay;    /* holds that others put on it meanwhile */
+    int64_t began;       /* what it does now */
+    int64_t turn_at;     /* the running turn's beginning, for time slices */
+    int64_t poll_gap;    /* between two safepoints of what it runs */
+    int64_t delay;       /* holds that others put on it meanwhile */
+    int64_t until_pause; /* of the time in which it runs tasks */
     int64_t next_slice_at;
     int64_t credit, debt, pending;
     int64_t heap_taken, stacks_taken;   /* scan work that it is at, taken from the pool: bytes */
@@ -110,7 +112,8 @@ struct scale_world {
     double ahead_at, gap, burst;
     double stage_ns[SCALE_STAGES];
     int64_t stage_bytes[SCALE_STAGES];
-    double work_table[1025], wake_table[SCALE_SLEEPS][1025]; /* by 1024ths of probability */
+    struct scale_table work_table, pause_table, wake_table[SCALE_SLEEPS];
+    double pause_gap;   /* mean busy time between two pauses, ns; 0: there are none */
     double fresh_ns;    /* more per request without a collector */
     int64_t begin, end; /* measuring */
     /* Procs. */
@@ -160,20 +163,13 @@ struct scale_world {
 
 /* ---- small things ---- */
 
-static inline double scale_draw(struct scale_world *w, const double *table)
-{
-    uint64_t r = sim_rng_next(&w->rng);
-    uint64_t i = r >> 54;
-    double part = (double)((r >> 22) & 0xffffffff) / 4294967296.0;
-    return table[i] + part * (table[i + 1] - table[i]);
-}
 /* How late one runs that is woken after a sleep of so long. */
 static inline int64_t scale_wake_ns(struct scale_world *w, int64_t slept)
 {
     int i = 0;
     while (i + 1 < SCALE_SLEEPS && slept > (scale_sleep_ns[i] + scale_sleep_ns[i + 1]) / 2)
         i++;
-    return (int64_t)scale_draw(w, w->wake_table[i]);
+    return (int64_t)scale_table_draw(&w->wake_table[i], &w->rng);
 }
 static inline uint32_t scale_number(const struct scale_world *w, const struct scale_proc *p)
 {

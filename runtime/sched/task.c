@@ -70,6 +70,10 @@ static void *exit_on_scheduler(void *m, void *result)
     struct hg_tcb *t = p->current;
     if (t->handle != NULL)
         publish_result(t->handle, (int)(intptr_t)result);
+    HG_CHECK(hg_load_rlx(&t->stack_timers) == 0,
+             "task %llu%s%s ended while %u timers on its stack were armed",
+             (unsigned long long)t->id, t->name[0] != 0 ? " " : "", t->name,
+             hg_load_rlx(&t->stack_timers));
     hg__task_off(p);
     if (hg_unlikely(p->sched->check))
         hg__stack_clear(t, (uintptr_t)t); /* the next task here may be born scanned */

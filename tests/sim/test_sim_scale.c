@@ -98,8 +98,9 @@ Test(sim_scale, same_seed_same_figures)
     cr_assert_neq(memcmp(a.metric, b.metric, sizeof a.metric), 0);
 }
 
-/* One CPU, a service that never varies, wake-ups that take no time: the queue M/D/1. In it a share
- * of 1 - rho finds nobody and does not wait; the mean wait is rho / (2 (1 - rho)) services. */
+/* One CPU that is never stopped, a service that never varies, wake-ups that take no time: M/D/1. In
+ * it a share of 1 - rho finds nobody and does not wait; the mean wait is rho / (2 (1 - rho))
+ * services. */
 Test(sim_scale, waits_as_theory_says)
 {
     for (int load = 2; load <= 8; load += 3) {
@@ -107,7 +108,7 @@ Test(sim_scale, waits_as_theory_says)
             options_of("--vcpus 1 --conns 100000 --service 100 --duration 40 --policy off");
         double rho = load / 10.0;
         o.load.rate = rho * 1e4;
-        o.machine.fresh_ns = 0;
+        o.machine.fresh_ns = o.machine.pauses_per_s = 0;
         for (int i = 0; i < SCALE_QUANTILES; i++)
             o.machine.work[i] = 1;
         memset(o.machine.wake, 0, sizeof o.machine.wake);
