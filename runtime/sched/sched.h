@@ -149,13 +149,13 @@ struct hg_timer_entry {
 /* Timers of one proc: see timerheap.c for the structure, timer.c for its use. */
 #define HG_TIMER_SEGMENTS 22
 struct hg_timers {
-    struct hg_lock lock;    /* TIMERS; guards all but next */
-    uint32_t n, room;       /* entries: in use, and that there is memory for */
-    uint32_t segments;      /* that are there */
-    uint32_t collectable;   /* entries whose node lies in the collected heap */
-    bool settled;           /* they are alive; false while a cycle is under way */
-    uint32_t weak_at;       /* a walk for dead ones has looked at all from here on; 0: none walks */
-    bool weak_again;        /* a dead one has passed it */
+    struct hg_lock lock;  /* TIMERS; guards all but next */
+    uint32_t n, room;     /* entries: in use, and that there is memory for */
+    uint32_t segments;    /* that are there */
+    uint32_t collectable; /* entries whose node lies in the collected heap */
+    bool settled;         /* they are alive; false while a cycle is under way */
+    uint32_t weak_at;     /* a walk for dead ones has looked at all from here on; 0: none walks */
+    bool weak_again;      /* a dead one has passed it */
     struct hg_world *weak_world; /* of the walk */
     struct hg_timer_entry *segment[HG_TIMER_SEGMENTS];
     /* When the first is due, or INT64_MAX. Writer: under lock; readers: anyone, a hint. */
@@ -190,7 +190,7 @@ struct hg_proc {
     /* The program's timer whose callback runs here, or NULL. Writer: owner, under the heap's lock
      * that it took the timer out of, and after the callback (release); readers: who stops it. */
     struct hg_timer_node *_Atomic firing;
-    int64_t fire_again; /* when the callback wants it to fire again, or HG_FOREVER; owner */
+    int64_t fire_again;        /* when the callback wants it to fire again, or HG_FOREVER; owner */
     struct hg_tcb *free_tasks; /* pool of default stacks; owner */
     uint32_t free_count;
     /* Rounds until this proc looks around (proc.c): left, and how many it was to be; since the
@@ -278,12 +278,14 @@ struct hg_sched {
     _Alignas(64) _Atomic uint32_t idle_count;
     _Atomic uint32_t spinning;
     /* Descriptors: poll.c says who looks at them, and when. */
-    _Atomic uint32_t net_fds;     /* open ones. Writers: net (seq_cst); readers: acquire */
-    _Atomic uint32_t poller;      /* 1: an idle proc sleeps on them, or is about to. Writers: it */
-    _Atomic uint32_t poll_due;    /* 1: it is long ago. Writers: monitor (1), who takes it (0) */
-    _Atomic uint32_t polls;       /* how often they were looked at; writers: who does */
-    _Atomic uint32_t eager_polls; /* so many pollers more get a successor at once */
-    _Atomic int64_t polled_at;    /* when a busy proc looked last; writers: they */
+    _Atomic uint32_t net_fds;  /* open ones. Writers: net (seq_cst); readers: acquire */
+    _Atomic uint32_t poller;   /* 1: an idle proc sleeps on them, or is about to. Writers: it */
+    _Atomic uint32_t poll_due; /* 1: it is long ago. Writers: monitor (1), who takes it (0) */
+    _Atomic uint32_t polls;    /* how often they were looked at; writers: who does */
+    /* So many pollers more get a successor at once; how often it was late lately. Writers: procs
+     * that ask; two at once may count as one. */
+    _Atomic uint32_t eager_polls, late_polls;
+    _Atomic int64_t polled_at; /* when a busy proc looked last; writers: they */
 
     _Alignas(64) struct hg_lock stacks_lock; /* STACKS: slabs, registry, global pools */
     /* registry[i >> 12][i & 4095]: all control blocks, never freed before fini. */
@@ -432,10 +434,11 @@ int hg__stack_trim(struct hg_sched *s, int n);
 void hg__timer_arm(struct hg_proc *p, struct hg_timer_node *t, int64_t when);
 /* The same for a timer that others may arm and stop at this moment, armed or not, from any stack of
  * p, which is current: the earlier time no longer holds. 1: it was armed, and will not fire at the
- * earlier time; 0: it was not; -EBUSY: its callback runs, and nothing was done but (*was) to take it
- * out of a heap; -EAGAIN: the same, as p has no memory for it yet: hg__timers_grow. */
+ * earlier time; 0: it was not; -EBUSY: its callback runs, and nothing was done but (*was) to take
+ * it out of a heap; -EAGAIN: the same, as p has no memory for it yet: hg__timers_grow. */
 int hg__timer_set(struct hg_proc *p, struct hg_timer_node *t, int64_t when, bool *was);
-/* Memory for more timers on p, if there is none left. On a scheduler stack. False: out of memory. */
+/* Memory for more timers on p, if there is none left. On a scheduler stack. False: out of
+ * memory. */
 bool hg__timers_grow(struct hg_proc *p);
 /* True: it was armed and will not fire; false: it fired, is firing, or was not armed. */
 bool hg__timer_stop(struct hg_timer_node *t);
@@ -448,8 +451,8 @@ bool hg__timer_is_firing(const struct hg_sched *s, const struct hg_timer_node *t
  * returns when the next is due. The caller is a proc on its scheduler stack. */
 int64_t hg__timers_run(struct hg_proc *p, int64_t now);
 /* Driver. Before ROOTS: which timers' objects are alive is not certain any more. After OFF, before
- * RESET: takes timers that lie in dead objects out of the heaps, and gives memory of heaps back that
- * they do not need. */
+ * RESET: takes timers that lie in dead objects out of the heaps, and gives memory of heaps back
+ * that they do not need. */
 void hg__timers_unsettle(struct hg_sched *s);
 void hg__timers_forget_dead(struct hg_sched *s);
 /* Timers that are armed now, deadlines of waiting tasks included. Any thread. */
