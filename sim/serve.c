@@ -6,14 +6,15 @@
  * pending and close; after STOP_NS, or at a second signal, close those that are left at once;
  * report.
  */
-#include "sim/machine.h"
 #include "sim/serve_conn.h"
 #include "sim/serve_report.h"
 #include "sim/sim.h"
+#include <errno.h>
 #include <hedge/task.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define TICK_NS        INT64_C(100000000)
 #define STOP_NS        INT64_C(5000000000)
@@ -57,10 +58,24 @@ static void accept_task(void *arg)
     serve_accept(a->server, a->listener);
 }
 
+/* Removes the socket of a server that is gone: a path that nobody listens on. */
+static bool remove_stale(const char *address)
+{
+    hg_fd *fd;
+    if (strncmp(address, "unix:", 5) != 0)
+        return false;
+    int err = hg_dial(address, HG_NOW, &fd);
+    if (err == 0)
+        err = hg_fd_close(fd);
+    return err == -ECONNREFUSED && unlink(address + 5) == 0;
+}
+
 static int listen_at(struct serving *v, int i, const char *address)
 {
     struct accepting a = {&v->server, NULL};
     int err = hg_listen(address, v->opt.backlog, &a.listener);
+    if (err == -EADDRINUSE && remove_stale(address))
+        err = hg_listen(address, v->opt.backlog, &a.listener);
     if (err == 0) {
         hg_ref_store(&v->listener[i], a.listener);
         err = hg_go_copy(accept_task, &a, sizeof a);

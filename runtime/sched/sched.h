@@ -182,6 +182,11 @@ struct hg_proc {
     _Atomic(struct hg_tcb *) ring[HG_RUNQ];
     struct hg_timers timers;
     uint32_t index; /* in sched->procs; constant */
+    /* How sleeps end before a timer is due (wake.c): by how much, as learned; until when time was
+     * counted; what may be spun away. Owner. */
+    struct {
+        int64_t late, seen, credit;
+    } early;
     /* The program's timer whose callback runs here, or NULL. Writer: owner, under the heap's lock
      * that it took the timer out of, and after the callback (release); readers: who stops it. */
     struct hg_timer_node *_Atomic firing;

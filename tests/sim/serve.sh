@@ -32,7 +32,7 @@ until_is() {
 }
 # start ARGUMENT...: a server with a socket of its own and its output in `report`
 start() {
-    rm -f hedge.sock
+    rm -f hedge.sock report
     "$sim" serve --unixsocket "$work/hedge.sock" "$@" >report 2>err &
     server=$!
     until_is 20 grep -q 'listening on unix:' report || fault "no server: $(cat report err)"
@@ -70,6 +70,19 @@ expect 3 serve --bind 192.0.2.1 --port 0
 has err '192.0.2.1:0: '
 expect 3 serve --port none --unixsocket "$work/none/socket"
 has err 'none/socket: '
+
+# ---- the socket of a server that was killed is taken over, that of one that lives is not ----
+start --port none
+expect 3 serve --port none --unixsocket "$work/hedge.sock"
+has err 'in use'
+kill -KILL $server
+wait $server 2>/dev/null
+[ -S hedge.sock ] || fault "SIGKILL leaves no socket: this test tests nothing"
+rm report
+"$sim" serve --port none --unixsocket "$work/hedge.sock" >report 2>err &
+server=$!
+until_is 20 grep -q 'listening on unix:' report || fault "a stale socket is in the way: $(cat err)"
+stop INT
 
 # ---- bad clients; then SIGTERM ----
 start --port none --max-clients 300 --output-limit 4MiB

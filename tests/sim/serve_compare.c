@@ -366,6 +366,9 @@ static void fill(struct bytes *out, char kind)
     case 'k':
         snprintf(text, sizeof text, "k%u", below(10));
         break;
+    case 'x':
+        snprintf(text, sizeof text, "x%u", below(3));
+        break;
     case 'm':
         snprintf(text, sizeof text, "m%u", below(25));
         break;
@@ -379,7 +382,7 @@ static void fill(struct bytes *out, char kind)
         snprintf(text, sizeof text, "%s%s", below(2) ? "(" : "", scores[below(13)]);
         break;
     case 'u': /* its conditions depend on the order of times: no two within seconds */
-        snprintf(text, sizeof text, "%u5", 10 + below(1000000));
+        snprintf(text, sizeof text, "%u0005", 10 + below(1000000));
         break;
     case 'v':
         word = values[below(sizeof values / sizeof *values)];
