@@ -59,7 +59,8 @@ void hg__os_wake(_Atomic uint32_t *word, int count); /* wakes up to count sleepe
 int hg__os_thread(pthread_t *out, const char *name, size_t stack_bytes, void *(*fn)(void *),
                   void *arg);
 void hg__os_thread_join(pthread_t t);
-void hg__os_timer_slack(void);   /* asks for 1 us timer slack for the calling thread */
+void hg__os_thread_detach(pthread_t t); /* instead of joining: it may end at any time */
+void hg__os_timer_slack(void);          /* asks for 1 us timer slack for the calling thread */
 void hg__os_nice(int increment); /* raises the calling thread's nice value, where the system has
                                   * one per thread */
 

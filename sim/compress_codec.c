@@ -1,16 +1,11 @@
 /* compress_codec.c: zlib, zstd and snappy (compress.h).
  *
- * zlib and zstd take their memory through hooks, which give them heap objects. What they hold is
- * found through the codec's own object (struct zlib_codec, struct zstd_codec), which its user
- * holds: all of it is laid out conservatively, as only the libraries know which words are pointers.
- * Freeing does nothing; a codec that nobody holds is garbage with all that it has.
- *
- * Rule 2 of heap.h: the libraries store without a barrier. That is sound here. What they store into
- * their memory is the address of an object that they have just been given, in a field that was
- * NULL, or an address within an object that another field keeps all the time; they never move the
- * only reference to an object from one place to another. Input and output are the exception:
- * z_stream points to them while deflate or inflate runs. The running task's stack holds them
- * meanwhile, and they are taken out before the call returns.
+ * zlib and zstd take their memory through hooks, which give them heap objects. The libraries store
+ * into it without a barrier, and what they store is not only references: zstd keeps addresses
+ * within messages that are long gone, and addresses that lie in no message at all. So none of that
+ * memory is scanned: each block is a leaf, and the codec's own object (struct state), which its
+ * user holds, has a reference to each. Messages are kept by who calls. A block that the library
+ * frees is forgotten, and a codec that nobody holds is garbage with all that it has.
  *
  * snappy has no state; its C interface takes what memory it needs from malloc.
  */
@@ -35,61 +30,83 @@ _Noreturn static void broken(const char *what)
     abort();
 }
 
-/* ---- zlib ---- */
+/* ---- memory ---- */
 
-struct zlib_codec {
+#define BLOCKS 16 /* zlib takes five at most, zstd four */
+
+struct state {
     z_stream z;
+    ZSTD_CCtx *encoder; /* of zstd, as the next two */
+    ZSTD_DCtx *decoder;
+    int level;
+    void *block[BLOCKS]; /* the only references that are scanned */
 };
 
-static void *zlib_alloc(void *opaque, unsigned items, unsigned size)
+static const uint32_t first_block[] = {offsetof(struct state, block)};
+static const hg_layout state_layout = HG_TYPED_TAIL(
+    "codec", first_block, offsetof(struct state, block) + sizeof(void *), sizeof(void *));
+
+static void *block_new(void *state, size_t bytes)
 {
-    (void)opaque;
-    return hg_try_alloc((size_t)items * size, HG_CONSERVATIVE);
+    struct state *s = state;
+    for (int i = 0; i < BLOCKS; i++) {
+        if (s->block[i] != NULL)
+            continue;
+        void *block = hg_try_alloc(bytes, HG_LEAF);
+        hg_ref_store(&s->block[i], block);
+        return block;
+    }
+    return NULL;
 }
 
-static void zlib_free(void *opaque, void *p)
+static void block_free(void *state, void *block)
 {
-    (void)opaque;
-    (void)p;
+    struct state *s = state;
+    for (int i = 0; i < BLOCKS; i++)
+        if (block != NULL && s->block[i] == block)
+            hg_ref_store(&s->block[i], NULL);
 }
 
-static struct zlib_codec *new_zlib(void)
+static struct state *state_new(void) { return hg_alloc(sizeof(struct state), &state_layout); }
+
+/* ---- zlib ---- */
+
+static void *zlib_alloc(void *state, unsigned items, unsigned size)
 {
-    struct zlib_codec *c = hg_alloc(sizeof *c, HG_CONSERVATIVE);
-    c->z.zalloc = zlib_alloc;
-    c->z.zfree = zlib_free;
-    return c;
+    return block_new(state, (size_t)items * size);
+}
+
+static struct state *new_zlib(void)
+{
+    struct state *s = state_new();
+    s->z.zalloc = zlib_alloc;
+    s->z.zfree = block_free;
+    s->z.opaque = s;
+    return s;
 }
 
 /* in is not written: zlib's field lacks the const. */
-static void point(z_stream *z, const void *in, size_t in_bytes, void *out, size_t out_bytes)
+static int run_zlib(z_stream *z, int (*run)(z_streamp, int), const void *in, size_t in_bytes,
+                    void *out, size_t out_bytes)
 {
     z->next_in = (Bytef *)(uintptr_t)in;
     z->avail_in = (uInt)in_bytes;
     z->next_out = out;
     z->avail_out = (uInt)out_bytes;
-}
-
-/* Its answer after pointing at nothing again. */
-static int run_zlib(z_stream *z, int (*run)(z_streamp, int), const void *in, size_t in_bytes,
-                    void *out, size_t out_bytes)
-{
-    point(z, in, in_bytes, out, out_bytes);
     int result = run(z, Z_FINISH);
-    point(z, NULL, 0, NULL, 0);
     hg_keep_alive(in);
     hg_keep_alive(out);
     return result;
 }
 
-static size_t zlib_compress(struct zlib_codec *c, void *to, size_t room, const void *from, size_t n)
+static size_t zlib_compress(struct state *c, void *to, size_t room, const void *from, size_t n)
 {
     if (deflateReset(&c->z) != Z_OK || run_zlib(&c->z, deflate, from, n, to, room) != Z_STREAM_END)
         return 0;
     return c->z.total_out;
 }
 
-static bool zlib_expand(struct zlib_codec *c, void *to, size_t to_bytes, const void *from, size_t n)
+static bool zlib_expand(struct state *c, void *to, size_t to_bytes, const void *from, size_t n)
 {
     return inflateReset(&c->z) == Z_OK &&
            run_zlib(&c->z, inflate, from, n, to, to_bytes) == Z_STREAM_END &&
@@ -98,57 +115,44 @@ static bool zlib_expand(struct zlib_codec *c, void *to, size_t to_bytes, const v
 
 /* ---- zstd ---- */
 
-struct zstd_codec {
-    ZSTD_CCtx *encoder; /* one of the two */
-    ZSTD_DCtx *decoder;
-    int level;
-};
-
-static void *zstd_alloc(void *opaque, size_t bytes)
+static struct state *new_zstd(bool encoder, int level)
 {
-    (void)opaque;
-    return hg_try_alloc(bytes, HG_CONSERVATIVE);
+    struct state *s = state_new();
+    ZSTD_customMem memory = {block_new, block_free, s};
+    s->level = level;
+    if (encoder)
+        s->encoder = ZSTD_createCCtx_advanced(memory);
+    else
+        s->decoder = ZSTD_createDCtx_advanced(memory);
+    if (s->encoder == NULL && s->decoder == NULL)
+        broken("zstd: no codec");
+    return s;
 }
-
-static const ZSTD_customMem zstd_memory = {zstd_alloc, zlib_free, NULL};
 
 /* ---- all of them ---- */
 
 void *codec_encoder(enum codec c, int level)
 {
-    if (c == CODEC_ZLIB) {
-        struct zlib_codec *z = new_zlib();
-        if (deflateInit(&z->z, level) != Z_OK)
-            broken("zlib: no encoder");
-        return z;
-    }
-    if (c == CODEC_ZSTD) {
-        struct zstd_codec *z = hg_alloc(sizeof *z, HG_CONSERVATIVE);
-        z->encoder = ZSTD_createCCtx_advanced(zstd_memory);
-        z->level = level;
-        if (z->encoder == NULL)
-            broken("zstd: no encoder");
-        return z;
-    }
-    return NULL;
+    if (c == CODEC_ZSTD)
+        return new_zstd(true, level);
+    if (c != CODEC_ZLIB)
+        return NULL;
+    struct state *s = new_zlib();
+    if (deflateInit(&s->z, level) != Z_OK)
+        broken("zlib: no encoder");
+    return s;
 }
 
 void *codec_decoder(enum codec c)
 {
-    if (c == CODEC_ZLIB) {
-        struct zlib_codec *z = new_zlib();
-        if (inflateInit(&z->z) != Z_OK)
-            broken("zlib: no decoder");
-        return z;
-    }
-    if (c == CODEC_ZSTD) {
-        struct zstd_codec *z = hg_alloc(sizeof *z, HG_CONSERVATIVE);
-        z->decoder = ZSTD_createDCtx_advanced(zstd_memory);
-        if (z->decoder == NULL)
-            broken("zstd: no decoder");
-        return z;
-    }
-    return NULL;
+    if (c == CODEC_ZSTD)
+        return new_zstd(false, 0);
+    if (c != CODEC_ZLIB)
+        return NULL;
+    struct state *s = new_zlib();
+    if (inflateInit(&s->z) != Z_OK)
+        broken("zlib: no decoder");
+    return s;
 }
 
 size_t codec_bound(enum codec c, size_t n)
@@ -177,8 +181,11 @@ size_t codec_compress(enum codec c, void *encoder, void *to, size_t room, const 
     case CODEC_ZLIB:
         return zlib_compress(encoder, to, room, from, n);
     case CODEC_ZSTD:
-        done = ZSTD_compressCCtx(((struct zstd_codec *)encoder)->encoder, to, room, from, n,
-                                 ((struct zstd_codec *)encoder)->level);
+        done = ZSTD_compressCCtx(((struct state *)encoder)->encoder, to, room, from, n,
+                                 ((struct state *)encoder)->level);
+        hg_keep_alive(encoder);
+        hg_keep_alive(from);
+        hg_keep_alive(to);
         return ZSTD_isError(done) ? 0 : done;
     case CODEC_NONE:
     case CODECS:
@@ -200,8 +207,11 @@ bool codec_expand(enum codec c, void *decoder, void *to, size_t to_bytes, const 
     case CODEC_ZLIB:
         return zlib_expand(decoder, to, to_bytes, from, n);
     case CODEC_ZSTD:
-        return ZSTD_decompressDCtx(((struct zstd_codec *)decoder)->decoder, to, to_bytes, from,
-                                   n) == to_bytes;
+        done = ZSTD_decompressDCtx(((struct state *)decoder)->decoder, to, to_bytes, from, n);
+        hg_keep_alive(decoder);
+        hg_keep_alive(from);
+        hg_keep_alive(to);
+        return done == to_bytes;
     case CODEC_NONE:
     case CODECS:
         break;

@@ -2,6 +2,7 @@
  * pacer that hedges. This header includes all of the public ones. */
 #ifndef HEDGE_HEDGE_H
 #define HEDGE_HEDGE_H
+#include <hedge/blocking.h>
 #include <hedge/chan.h>
 #include <hedge/core.h>
 #include <hedge/counter.h>

@@ -158,8 +158,8 @@ static void finish(struct hg_gc *g)
         ready = t->gc_next;
         if (hg__park_claim(t, t->gc_ticket, HG_WAKE_VALUE))
             hg__ready(t, false);
-        hg_sub_sc(&g->sched->outside_waits, 1u); /* not before: or the task would seem to wait for
-                                                  * nothing */
+        /* Not before: or the task would seem to wait for nothing. */
+        hg__outside_end(g->sched, &g->sched->outside_waits);
     }
     hg_add_sc(&g->finished_word, 1u);
     hg__os_wake(&g->finished_word, INT32_MAX);
@@ -253,6 +253,8 @@ static void run_cycle(struct hg_gc *g)
 {
     finish_sweep(g); /* 0 */
     drop_empty_spans(g);
+    if (hg_load_acq(&g->stopping))
+        return; /* perhaps not all is swept, and a cycle must not begin */
     hg__heap_touch_marks(g->world->heap);
     hg__roots_turn(g);
     begin(g);
@@ -398,8 +400,13 @@ static void *driver(void *arg)
 int hg__gc_start(struct hg_gc *g)
 {
     hg__lock_init(&g->collect.lock, HG_RANK_COLLECT);
-    hg__roots_init(g);
-    return hg__os_thread(&g->driver, "hedge-gc", 0, driver, g);
+    int error = hg__roots_init(g);
+    if (error != 0)
+        return error;
+    error = hg__os_thread(&g->driver, "hedge-gc", 0, driver, g);
+    if (error != 0)
+        hg__roots_fini(g);
+    return error;
 }
 
 void hg__gc_stop(struct hg_gc *g)

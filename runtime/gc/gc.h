@@ -227,7 +227,7 @@ bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned *tries, bool m
 void hg__gc_terminate(struct hg_gc *g);
 
 /* ---- pace (pace.c) ---- */
-void hg__pace_init(struct hg_gc *g, const struct hg_pacer_config *c);
+int hg__pace_init(struct hg_gc *g, const struct hg_pacer_config *c); /* 0 or -ENOMEM */
 void hg__pace_cycle_start(struct hg_gc *g);
 void hg__pace_scanned(struct hg_gc *g);    /* SCAN is over: MARK begins */
 void hg__pace_cycle_end(struct hg_gc *g);  /* marking is over */
@@ -241,7 +241,7 @@ void hg__gc_sums(struct hg_gc *g, struct hg_gc_sums *out);
 void hg__pace_grew(struct hg_gc *g, int64_t bytes);
 
 /* ---- roots (roots.c), verifier (verify.c) ---- */
-void hg__roots_init(struct hg_gc *g);
+int hg__roots_init(struct hg_gc *g); /* 0 or -ENOMEM, and nothing is left of it */
 int hg__root_add(struct hg_gc *g, void *slot, size_t n);
 int hg__root_remove(struct hg_gc *g, void *slot);
 void hg__roots_scan(struct hg_gc *g);

@@ -40,14 +40,20 @@
 #include <errno.h>
 #include <string.h>
 
-void hg__roots_init(struct hg_gc *g)
+int hg__roots_init(struct hg_gc *g)
 {
     struct hg_world *w = g->world;
     hg__lock_init(&g->roots.lock, HG_RANK_ROOTS);
     g->sink = hg__meta_alloc(w->meta, sizeof *g->sink);
-    HG_CHECK(g->sink != NULL, "out of memory for the runtime's own data");
+    if (g->sink == NULL)
+        return -ENOMEM;
     g->sink->world = w;
-    g->sink->grey = hg__grey_empty(w);
+    g->sink->grey = hg__grey_try_empty(w);
+    if (g->sink->grey == NULL) {
+        hg__meta_free(w->meta, g->sink, sizeof *g->sink);
+        return -ENOMEM;
+    }
+    return 0;
 }
 
 void hg__roots_fini(struct hg_gc *g)

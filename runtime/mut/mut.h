@@ -276,8 +276,9 @@ static inline void *hg__on_deep_stack(struct hg_mutator *m, hg_ctx_fn fn, void *
 
 /* ---- life of mutators (mutator.c) ---- */
 
-void hg__world_init(struct hg_world *w, struct hg_heap *heap, struct hg_layouts *layouts,
-                    struct hg_meta *meta);
+/* 0 or -ENOMEM: hg__world_fini is called either way. */
+int hg__world_init(struct hg_world *w, struct hg_heap *heap, struct hg_layouts *layouts,
+                   struct hg_meta *meta);
 void hg__world_fini(struct hg_world *w);
 /* A new mutator, BLOCKED, born as if it had answered the request of now. -ENOMEM. */
 int hg__mutator_init(struct hg_mutator *m, struct hg_world *w);
@@ -352,6 +353,7 @@ void hg__grey_take_back_shared(struct hg_world *w);
  * activity. */
 struct hg_grey *hg__grey_take(struct hg_world *w);
 struct hg_grey *hg__grey_empty(struct hg_world *w); /* an empty buffer; fatal when out of memory */
+struct hg_grey *hg__grey_try_empty(struct hg_world *w); /* NULL when out of memory */
 /* back: full if it holds anything, else empty */
 void hg__grey_give(struct hg_world *w, struct hg_grey *g);
 /* Frees empty buffers beyond a few; all buffers. */

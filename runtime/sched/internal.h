@@ -356,7 +356,8 @@ bool hg__region_abandon(struct hg_tcb *t);
 
 /* ---- monitor.c ---- */
 
-void *hg__monitor_main(void *sched);
+int hg__monitor_start(struct hg_sched *s); /* 0 or -errno */
+void hg__monitor_fini(struct hg_sched *s); /* its memory, when the thread has ended or never was */
 /* NAPS: a millisecond; DOZES: ten; SLEEPS: until somebody wakes it. */
 enum hg_monitor_sleep { HG_MONITOR_AWAKE, HG_MONITOR_NAPS, HG_MONITOR_DOZES, HG_MONITOR_SLEEPS };
 /* Wakes the monitor if it sleeps at least as deep as `least`. */

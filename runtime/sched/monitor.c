@@ -18,6 +18,8 @@
  */
 #include "runtime/sched/internal.h"
 
+#include <errno.h>
+
 #define TICK_NS        INT64_C(1000000)
 #define SLOW_TICK_NS   INT64_C(10000000)
 #define SLOW_ROUNDS    5 /* all idle for so many rounds: sleep */
@@ -130,11 +132,10 @@ static void look(struct hg_sched *s, struct seen *seen, int64_t now, bool *regio
     }
 }
 
-void *hg__monitor_main(void *sched)
+static void *monitor_main(void *sched)
 {
     struct hg_sched *s = sched;
-    struct seen *seen = hg__meta_alloc(s->world->meta, (size_t)s->nprocs * sizeof *seen);
-    HG_CHECK(seen != NULL, "out of memory for the monitor");
+    struct seen *seen = s->monitor_seen;
     int idle_rounds = 0, region_rounds = 0;
     int64_t ticked = 0;
     uint32_t polls = 0;
@@ -163,6 +164,18 @@ void *hg__monitor_main(void *sched)
         if (woken)
             region_rounds = idle_rounds = 0;
     }
-    hg__meta_free(s->world->meta, seen, (size_t)s->nprocs * sizeof *seen);
     return NULL;
+}
+
+int hg__monitor_start(struct hg_sched *s)
+{
+    s->monitor_seen = hg__meta_alloc(s->world->meta, (size_t)s->nprocs * sizeof(struct seen));
+    if (s->monitor_seen == NULL)
+        return -ENOMEM;
+    return hg__os_thread(&s->monitor, "hedge-monitor", 0, monitor_main, s);
+}
+
+void hg__monitor_fini(struct hg_sched *s)
+{
+    hg__meta_free(s->world->meta, s->monitor_seen, (size_t)s->nprocs * sizeof(struct seen));
 }

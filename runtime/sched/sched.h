@@ -72,8 +72,9 @@ struct hg_timer_callback {
 };
 
 struct hg_proc;
-struct hg_thread; /* internal.h */
-struct hg_slab;   /* stack.c */
+struct hg_thread;   /* internal.h */
+struct hg_blocking; /* net/blocking.c */
+struct hg_slab;     /* stack.c */
 struct hg_sched;
 
 /* Callee-saved registers that hg_block_enter keeps, as they may be the only holders of
@@ -181,6 +182,11 @@ struct hg_proc {
     _Atomic(struct hg_tcb *) ring[HG_RUNQ];
     struct hg_timers timers;
     uint32_t index; /* in sched->procs; constant */
+    /* How sleeps end before a timer is due (wake.c): by how much, as learned; until when time was
+     * counted; what may be spun away. Owner. */
+    struct {
+        int64_t late, seen, credit;
+    } early;
     /* The program's timer whose callback runs here, or NULL. Writer: owner, under the heap's lock
      * that it took the timer out of, and after the callback (release); readers: who stops it. */
     struct hg_timer_node *_Atomic firing;
@@ -290,7 +296,12 @@ struct hg_sched {
     _Atomic uint64_t posted; /* tasks started from outside */
     /* Bytes of stacks, in units of 4 KiB, that were seen in use and not trimmed since. */
     _Atomic int64_t stack_bytes_used;
+    /* The pool for blocking calls (net/blocking.c): made by the first one (cas), else NULL. */
+    struct hg_blocking *_Atomic blocking;
+    int blocking_threads;     /* most threads of it; set before start */
+    int64_t blocking_idle_ns; /* how long they wait for work; set before start */
     pthread_t monitor;
+    void *monitor_seen;            /* what it remembers of procs; its own */
     _Atomic int64_t coarse_now;    /* when the monitor looked last; writer: it; readers: procs */
     _Atomic uint32_t monitor_wake; /* the monitor sleeps on this; enum hg_monitor_sleep */
 };
@@ -447,6 +458,11 @@ void hg__timers_init(struct hg_timers *h);
 void hg__timers_fini(struct hg_timers *h, struct hg_meta *meta);
 
 /* ---- reports (report.c) ---- */
+
+/* A task that was waited for from outside the scheduler is in a queue by now: lowers its count
+ * (s->outside_waits, s->regions), and reports a deadlock if nothing else stands against one. Any
+ * thread, on no task's stack. */
+void hg__outside_end(struct hg_sched *s, _Atomic uint32_t *count);
 
 /* Every task, its state and where it waits, to standard error or the log hook (any thread; racy but
  * safe). */

@@ -211,7 +211,7 @@ int hg__sched_init(struct hg_sched *s, struct hg_world *w, int procs, size_t sta
 
 int hg__sched_start(struct hg_sched *s)
 {
-    int error = hg__os_thread(&s->monitor, "hedge-monitor", 0, hg__monitor_main, s);
+    int error = hg__monitor_start(s);
     if (error != 0)
         return error;
     for (int i = 0; i < s->nprocs && error == 0; i++)
@@ -281,6 +281,7 @@ void hg__sched_fini(struct hg_sched *s)
     struct hg_meta *meta = s->world->meta;
     if (s->left_behind)
         return;
+    hg__monitor_fini(s);
     for (struct hg_thread *th; (th = s->threads) != NULL;) {
         s->threads = th->all_next;
         hg__meta_free(meta, th, sizeof *th);

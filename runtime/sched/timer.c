@@ -419,6 +419,18 @@ static void walk_some(struct hg_proc *p)
     }
 }
 
+/* T6, for the audit. */
+static bool all_alive(const struct hg_proc *p)
+{
+    const struct hg_timers *h = &p->timers;
+    for (uint32_t i = 0; i < h->n; i++) {
+        const struct hg_timer_node *t = hg__timer_at(h, i)->node;
+        if (in_heap(p, t) && hg__is_unmarked(h->weak_world, (uintptr_t)t))
+            return false;
+    }
+    return true;
+}
+
 static void forget_dead(struct hg_proc *p)
 {
     struct hg_timers *h = &p->timers;
@@ -434,6 +446,7 @@ static void forget_dead(struct hg_proc *p)
             hg__lock(&h->lock);
         }
     } while (h->weak_again);
+    HG_AUDIT(all_alive(p));
     h->settled = true;
     hg__unlock(&h->lock);
 }

@@ -38,7 +38,7 @@ HG_API int hg_ticker_start(hg_ticker *k, int64_t first, int64_t period)
 {
     if (period <= 0)
         return -EINVAL;
-    set(ticker_of(k), first < 0 ? 0 : first, period);
+    set(ticker_of(k), first < 1 ? 1 : first, period);
     return 0;
 }
 
@@ -75,7 +75,7 @@ HG_API int hg_ticker_wait(hg_ticker *k, int64_t deadline, uint64_t *missed)
     for (;;) {
         struct hg_tcb *self = m != NULL ? hg__proc_of(m)->current : NULL;
         struct hg_sync_waiter w = {.task = self};
-        uint64_t passed;
+        uint64_t passed = 0;
         hg__sync_lock(&x->queue);
         int r = try_take(x, &passed);
         if (r == -EAGAIN && deadline != HG_NOW) {

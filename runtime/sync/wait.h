@@ -41,6 +41,7 @@ struct hg_sync_waiter {
     struct hg_tcb *task; /* constant */
     uint64_t ticket;     /* of its park; constant while queued */
     int64_t since;       /* when it began to wait; constant */
+    uintptr_t wants;     /* rwlock, semaphore: what it waits for; constant */
     bool queued;         /* queue's lock */
     bool handed;         /* mutex: it owns the lock. Writer: who won the park */
 };
@@ -104,18 +105,36 @@ static inline enum hg_wake hg__sync_park(struct hg_tcb *t, struct hg_sync_queue 
     }
     return why;
 }
+/* Takes the first waiter out. True: and wins its park; false: it times out at this moment. */
+static inline bool hg__sync_claim_first(struct hg_sync_queue *q)
+{
+    struct hg_sync_waiter *w = q->first;
+    hg__sync_remove(q, w);
+    return hg__park_claim(w->task, w->ticket, HG_WAKE_VALUE);
+}
 /* Takes out the first waiter whose park the caller wins; those that time out at this moment are
  * dropped. NULL: none. */
 static inline struct hg_sync_waiter *hg__sync_claim(struct hg_sync_queue *q)
 {
     struct hg_sync_waiter *w;
-    while ((w = q->first) != NULL) {
-        hg__sync_remove(q, w);
-        if (hg__park_claim(w->task, w->ticket, HG_WAKE_VALUE))
+    while ((w = q->first) != NULL)
+        if (hg__sync_claim_first(q))
             return w;
-    }
     return NULL;
 }
+/* Tasks whose parks were won, linked by next, to be made ready once no lock is held. */
+struct hg_sync_won {
+    struct hg_tcb *first, **last;
+};
+static inline void hg__sync_won_add(struct hg_sync_won *won, struct hg_tcb *t)
+{
+    if (won->first == NULL)
+        won->last = &won->first;
+    t->next = NULL;
+    *won->last = t;
+    won->last = &t->next;
+}
+void hg__sync_won_ready(const struct hg_sync_won *won);
 /* Makes all that wait ready. The queue is locked on entry and not on return. */
 void hg__sync_wake_all(struct hg_sync_queue *q);
 

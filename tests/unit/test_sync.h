@@ -34,6 +34,16 @@ static inline int run_on(int procs, int (*first)(void *), void *arg)
     return hg_run(first, arg, &o);
 }
 
+/* The same with scheduling choices from a seed. */
+static inline int run_on_seed(int procs, uint64_t seed, int (*first)(void *), void *arg)
+{
+    hg_options o;
+    hg_options_init(&o, sizeof o);
+    o.procs = procs;
+    o.sched_seed = seed;
+    return hg_run(first, arg, &o);
+}
+
 /* The same with a collection at every few allocations' slow paths, and swept memory filled with a
  * pattern: an object that is freed too early does not pass for what it was. The verifier
  * (options.check) is not used: a stack word of which one half is old looks like a reference, and
