@@ -17,6 +17,7 @@ clients=${SERVE_TEST_CLIENTS:-500}
 server=
 redis=
 trap 'kill $server $redis 2>/dev/null; rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
 have() {
     command -v "$1" >/dev/null 2>&1 || { echo "serve.sh: no $1: its checks are left out"; false; }
 }
