@@ -26,6 +26,7 @@
  */
 #ifndef HG_RUNTIME_SCHED_SCHED_H
 #define HG_RUNTIME_SCHED_SCHED_H
+#include "base/list.h"
 #include "base/rand.h"
 #include "runtime/mut/mut.h"
 #include <errno.h>
@@ -72,9 +73,10 @@ struct hg_timer_callback {
 };
 
 struct hg_proc;
-struct hg_thread;   /* internal.h */
-struct hg_blocking; /* net/blocking.c */
-struct hg_slab;     /* stack.c */
+struct hg_thread;      /* internal.h */
+struct hg_group_state; /* internal.h: what the words of an hg_group hold */
+struct hg_blocking;    /* net/blocking.c */
+struct hg_slab;        /* stack.c */
 struct hg_sched;
 
 /* Callee-saved registers that hg_block_enter keeps, as they may be the only holders of
@@ -105,11 +107,7 @@ struct hg_tcb {
 
     struct hg_timer_node timer; /* deadline of the park, or the sleep */
     const char *why;            /* where it waits, for reports; static string */
-    /* Waits end at this time at the latest, unless `mask` is set; owner. */
-    int64_t deadline;
-    _Atomic uint32_t canceled; /* sticky; writers: who cancels it, its birth; readers: owner */
-    _Atomic uint32_t mask;     /* HG_MASK_ bits; writer: owner; readers: who cancels it */
-    int64_t since;             /* runnable since (track_waits); owner */
+    int64_t since;              /* runnable since (track_waits); owner */
     /* REGION: the proc it came from. RUNNABLE (track_waits): who made it ready, or NULL. */
     struct hg_proc *proc;
     int64_t proc_mark_ns; /* that proc's marking time when it became runnable (blame) */
@@ -123,6 +121,20 @@ struct hg_tcb {
     /* Program's timers on this stack that are armed. Writers: under the lock of the heap that holds
      * one; reader: the exit. */
     _Atomic uint32_t stack_timers;
+
+    /* Ambient (cancel.c). Waits end at `deadline` at the latest, unless `mask` is set; owner. */
+    int64_t deadline;
+    /* Sticky. Writers: who cancels it (seq_cst, Note [CANCEL]), its birth; readers: owner. */
+    _Atomic uint32_t canceled;
+    _Atomic uint32_t mask;         /* HG_MASK_ bits; writer: owner; readers: who cancels it */
+    struct hg_group_state *group;  /* it is a member of, or NULL; constant */
+    struct hg_list group_link;     /* GROUP */
+    struct hg_group_state *groups; /* it owns, by next_owned; CANCEL, only itself adds */
+    struct hg_defer_node *defers;  /* newest first; owner */
+    int result;                    /* of a task that ends; owner */
+    bool watched;                  /* has a handle or a group: C1 in cancel.c; constant */
+    bool told;                     /* its group's cancellation has reached it; GROUP */
+
     struct hg_tcb *gc_next; /* waiting for a cycle; the collector's (COLLECT) */
     uint64_t gc_wanted;     /* number of that cycle */
 
@@ -262,6 +274,17 @@ struct hg_sched {
     bool left_behind;                 /* hg__sched_stop gave threads up; writer: it */
     _Atomic uint32_t deadlock_report; /* not 0: nothing outside can wake a task (hg_run) */
 
+    struct hg_lock cancel_lock;        /* CANCEL: owners of groups */
+    struct hg_list cancelling;         /* groups with members that are still to be told; CANCEL */
+    _Atomic uint32_t shutdown;         /* tasks are born cancelled; never taken back */
+    _Atomic(struct hg_tcb *) survivor; /* the task that shuts down, which is not cancelled */
+    /* hg_run's thread sleeps on `bell` (writers: who wants it to look; 0 without hg_run: nobody
+     * does). It blocks the signals of `wanted`, bit s - 1 for signal s, and says so in
+     * `blocked`. */
+    bool hosted;
+    _Atomic uint32_t bell;
+    _Atomic uint64_t signals_wanted, signals_blocked;
+
     struct hg_lock lock; /* SCHED: global queue, idle lists, threads */
     struct hg_tcb *global_head, *global_tail;
     struct hg_proc *idle_procs;
@@ -272,7 +295,8 @@ struct hg_sched {
     _Atomic uint32_t stopping;     /* writer: hg__sched_stop */
     _Atomic uint32_t live_threads; /* of procs and regions; hg__sched_stop sleeps on it */
     _Atomic uint32_t regions;      /* tasks in blocking regions */
-    /* Tasks that something outside the scheduler will wake (the collector), or is posting. */
+    /* Tasks that something outside the scheduler will wake (the collector), or is posting; and
+     * cancellations under way. */
     _Atomic uint32_t outside_waits;
     /* Writers: procs, idle_count under lock. Read by every hg__ready. See Note [WAKE] in wake.c. */
     _Alignas(64) _Atomic uint32_t idle_count;
@@ -352,7 +376,8 @@ static inline struct hg_proc *hg__proc_of(struct hg_mutator *m)
 
 /* ---- parking (park.c) ---- */
 
-/* Begins a park of the calling task: a fresh ticket that wakers must claim. */
+/* Begins a park of the calling task: a fresh ticket that wakers must claim. It must end in a
+ * hg__park, as who cancels the task may win the park from here on. */
 uint64_t hg__park_begin(struct hg_tcb *t);
 /* Tries to win a park for `why`. True: exactly this caller; it may write what the waiter reads,
  * then hg__ready(t). */
@@ -413,6 +438,18 @@ _Noreturn void hg__park_from_scheduler(struct hg_proc *p, uint64_t ticket, int64
 
 /* The running task of the calling thread; NULL outside of tasks. */
 struct hg_tcb *hg__task_self(void);
+/* What a task is born with. Zero: detached, with the default stack. */
+struct hg_birth {
+    int (*fn)(void *);
+    void *arg;
+    size_t copy_bytes;            /* not 0: of what arg points to */
+    const char *name;             /* or NULL */
+    uint32_t pool;                /* class of its stack */
+    hg_task **handle;             /* where its handle goes, or NULL */
+    struct hg_group_state *group; /* in which it has a place, or NULL */
+};
+/* S: a new task of the calling one. 0, -EPERM, -EINVAL, -EAGAIN. */
+int hg__task_spawn(const struct hg_birth *b);
 /* A new runnable detached task from outside any task. 0 or -EAGAIN. */
 int hg__task_post(struct hg_sched *s, void (*fn)(void *), void *arg);
 /* Registry: the i-th control block ever made (i < registered), whatever its state now. */
@@ -426,6 +463,13 @@ int64_t hg__stack_scannable(struct hg_sched *s);
 /* Gives deep pages of pooled and parked stacks back, at most `n` stacks. Returns how many. Driver
  * only, while the phase is OFF: it makes handshakes. */
 int hg__stack_trim(struct hg_sched *s, int n);
+
+/* ---- cancellation (cancel.c) ---- */
+
+/* Cancels every task there is but s->survivor, and from now on those to come. Any thread. A task
+ * that is neither `watched` nor parked now may park without having seen it, so this is repeated
+ * until all have ended. */
+void hg__cancel_all(struct hg_sched *s);
 
 /* ---- timers (timer.c) ---- */
 
