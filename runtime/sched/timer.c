@@ -422,7 +422,7 @@ static void walk_some(struct hg_proc *p)
 }
 
 /* T6, for the audit. */
-static bool all_alive(const struct hg_proc *p)
+static __attribute__((unused)) bool all_alive(const struct hg_proc *p)
 {
     const struct hg_timers *h = &p->timers;
     for (uint32_t i = 0; i < h->n; i++) {
