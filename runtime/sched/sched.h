@@ -302,12 +302,14 @@ struct hg_sched {
     _Alignas(64) _Atomic uint32_t idle_count;
     _Atomic uint32_t spinning;
     /* Descriptors: poll.c says who looks at them, and when. */
-    _Atomic uint32_t net_fds;     /* open ones. Writers: net (seq_cst); readers: acquire */
-    _Atomic uint32_t poller;      /* 1: an idle proc sleeps on them, or is about to. Writers: it */
-    _Atomic uint32_t poll_due;    /* 1: it is long ago. Writers: monitor (1), who takes it (0) */
-    _Atomic uint32_t polls;       /* how often they were looked at; writers: who does */
-    _Atomic uint32_t eager_polls; /* so many pollers more get a successor at once */
-    _Atomic int64_t polled_at;    /* when a busy proc looked last; writers: they */
+    _Atomic uint32_t net_fds;  /* open ones. Writers: net (seq_cst); readers: acquire */
+    _Atomic uint32_t poller;   /* 1: an idle proc sleeps on them, or is about to. Writers: it */
+    _Atomic uint32_t poll_due; /* 1: it is long ago. Writers: monitor (1), who takes it (0) */
+    _Atomic uint32_t polls;    /* how often they were looked at; writers: who does */
+    /* So many pollers more get a successor at once; how often it was late lately. Writers: procs
+     * that ask; two at once may count as one. */
+    _Atomic uint32_t eager_polls, late_polls;
+    _Atomic int64_t polled_at; /* when a busy proc looked last; writers: they */
 
     _Alignas(64) struct hg_lock stacks_lock; /* STACKS: slabs, registry, global pools */
     /* registry[i >> 12][i & 4095]: all control blocks, never freed before fini. */
