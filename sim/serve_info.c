@@ -15,6 +15,7 @@ struct page {
 
 static void server_section(struct serve_server *s, const hg_stats *st, struct page *p)
 {
+    /* Libraries look at the version: it is the one whose replies these are. */
     LINE(p, "redis_version:7.0.15\r\nserver_name:hedge\r\nhedge_version:%s\r\n", hg_version());
     LINE(p, "redis_mode:standalone\r\narch_bits:%zu\r\nprocess_id:%ld\r\n", 8 * sizeof(void *),
          (long)getpid());

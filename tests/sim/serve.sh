@@ -17,6 +17,7 @@ clients=${SERVE_TEST_CLIENTS:-500}
 server=
 redis=
 trap 'kill $server $redis 2>/dev/null; rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
 have() {
     command -v "$1" >/dev/null 2>&1 || { echo "serve.sh: no $1: its checks are left out"; false; }
 }
@@ -89,12 +90,13 @@ start --port none --max-clients 300 --output-limit 4MiB
 "$abuse" "$work/hedge.sock" 300 4194304 || fault "bad clients: $(cat err)"
 stop TERM
 
-# ---- the same requests to redis-server; memory is checked and overwritten meanwhile ----
+# ---- the same requests to redis-server; memory is checked and overwritten meanwhile, and system calls
+# are interrupted or do half ----
 if have redis-server; then
     redis-server --port 0 --unixsocket "$work/redis.sock" --save '' --appendonly no --dir "$work" \
         >redis.log 2>&1 &
     redis=$!
-    HEDGEDEBUG=gccheck=1,gcpoison=1,gcstress=50 start --port none
+    HEDGEDEBUG=gccheck=1,gcpoison=1,gcstress=50,osfault=10 start --port none
     until_is 20 test -S redis.sock || fault "no redis-server: $(cat redis.log)"
     "$compare" "$work/redis.sock" "$work/hedge.sock" "$data/serve_requests.txt" "$seed" 10000 ||
         fault "not as redis-server does it (HEDGE_TEST_SEED=$seed)"

@@ -347,68 +347,54 @@ static unsigned below(unsigned n)
     return (unsigned)((z ^ z >> 31) >> 33) % n;
 }
 
+#define WORDS_OF(kind, ...)                               \
+    {                                                     \
+        kind, (const char *const[]) { __VA_ARGS__, NULL } \
+    }
+static const struct {
+    char kind;
+    const char *const *word;
+} words[] = {
+    WORDS_OF('v', "", "v", "hello world", "0", "-1", "99", "\r\n", "1e3", "a\xff"),
+    WORDS_OF('i', "0", "1", "-1", "10", "9223372036854775807", "-9223372036854775808", "x", "1.5",
+             "+1", ""),
+    WORDS_OF('o', "NX", "XX", "GET", "KEEPTTL", "nx", "EX"),
+    WORDS_OF('z', "NX", "XX", "GT", "LT", "CH", "INCR"),
+    WORDS_OF('e', "NX", "XX", "GT", "LT", "nosuch"),
+    WORDS_OF('s', "0", "1", "-1", "1.5", "2", "2", "3", "inf", "-inf", "1e10", "0.1", "x", "nan"),
+    WORDS_OF('b', "0", "1", "(1", "(1.5", "2", "(2", "3", "inf", "-inf", "(inf", "x", "nan", "("),
+    WORDS_OF('t', "100", "200", "3000", "1000000", "x"),
+    WORDS_OF('l', "-", "+", "[m1", "(m3", "[m", "(", "m2", "[m22"),
+};
+
+/* Adds what stands for %kind. */
 static void fill(struct bytes *out, char kind)
 {
-    static const char *const values[] = {"",   "v",    "hello world", "0",    "-1",
-                                         "99", "\r\n", "1e3",         "a\xff"};
-    static const char *const ints[] = {
-        "0", "1", "-1", "10", "9223372036854775807", "-9223372036854775808", "x", "1.5", "+1", ""};
-    static const char *const set_words[] = {"NX", "XX", "GET", "KEEPTTL", "nx", "EX"};
-    static const char *const zadd_words[] = {"NX", "XX", "GT", "LT", "CH", "INCR"};
-    static const char *const expire_words[] = {"NX", "XX", "GT", "LT", "nosuch"};
-    static const char *const scores[] = {"0",   "1",    "-1",   "1.5", "2", "2",  "3",
-                                         "inf", "-inf", "1e10", "0.1", "x", "nan"};
-    static const char *const times[] = {"100", "200", "3000", "1000000", "x"};
-    static const char *const lexes[] = {"-", "+", "[m1", "(m3", "[m", "(", "m2", "[m22"};
+    /* u: conditions depend on the order of times, so that no two are within seconds. */
+    static const struct {
+        char kind;
+        const char *format;
+        unsigned many;
+        int first;
+    } numbers[] = {{'k', "k%d", 10, 0}, {'x', "x%d", 3, 0},   {'m', "m%d", 25, 0},
+                   {'c', "%d", 7, -1},  {'r', "%d", 24, -12}, {'u', "%d0005", 1000000, 10}};
     char text[32];
-    const char *word = text;
-    switch (kind) {
-    case 'k':
-        snprintf(text, sizeof text, "k%u", below(10));
-        break;
-    case 'x':
-        snprintf(text, sizeof text, "x%u", below(3));
-        break;
-    case 'm':
-        snprintf(text, sizeof text, "m%u", below(25));
-        break;
-    case 'c':
-        snprintf(text, sizeof text, "%d", (int)below(7) - 1);
-        break;
-    case 'r':
-        snprintf(text, sizeof text, "%d", (int)below(24) - 12);
-        break;
-    case 'b':
-        snprintf(text, sizeof text, "%s%s", below(2) ? "(" : "", scores[below(13)]);
-        break;
-    case 'u': /* its conditions depend on the order of times: no two within seconds */
-        snprintf(text, sizeof text, "%u0005", 10 + below(1000000));
-        break;
-    case 'v':
-        word = values[below(sizeof values / sizeof *values)];
-        break;
-    case 'i':
-        word = ints[below(sizeof ints / sizeof *ints)];
-        break;
-    case 'o':
-        word = set_words[below(sizeof set_words / sizeof *set_words)];
-        break;
-    case 'z':
-        word = zadd_words[below(sizeof zadd_words / sizeof *zadd_words)];
-        break;
-    case 'e':
-        word = expire_words[below(sizeof expire_words / sizeof *expire_words)];
-        break;
-    case 's':
-        word = scores[below(sizeof scores / sizeof *scores)];
-        break;
-    case 't':
-        word = times[below(sizeof times / sizeof *times)];
-        break;
-    default:
-        word = lexes[below(sizeof lexes / sizeof *lexes)];
-    }
-    add(out, word, strlen(word));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].kind == kind) {
+            int v = numbers[i].first + (int)below(numbers[i].many);
+            add(out, text, (size_t)snprintf(text, sizeof text, numbers[i].format, v));
+            return;
+        }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i].kind == kind) {
+            unsigned n = 0;
+            while (words[i].word[n] != NULL)
+                n++;
+            const char *word = words[i].word[below(n)];
+            add(out, word, strlen(word));
+            return;
+        }
+    die("a template with an unknown %");
 }
 
 /* The words of a template, with what stands for %. One that is to have none begins with %. */
