@@ -34,10 +34,10 @@ HG_API HG_MUST int hg_group_go(hg_group *g, int (*fn)(void *), const void *args,
 HG_API void hg_group_cancel(hg_group *g);
 /* S W: waits until no member lives. Returns the first result that was not 0, else 0. -ETIMEDOUT:
  * `deadline` passed, and members still live; -EAGAIN: likewise, with HG_NOW. When the caller is
- * cancelled, or its ambient deadline passes, while members live, the group is cancelled and waited
- * for, no matter how long it takes (but to `deadline`); the result is the group's, or where that is
- * 0, -ECANCELED or -ETIMEDOUT. So with HG_FOREVER no member lives when it returns. Its result and
- * its cancellation stay with the group until hg_group_init; without them it can be used again.
+ * cancelled, or its ambient deadline passes, while members live, then that is taken for the first
+ * result (-ECANCELED, -ETIMEDOUT): it cancels the group, which is waited for to its end, but not
+ * beyond `deadline`. So with HG_FOREVER no member lives when it returns. Result and cancellation
+ * stay with the group until hg_group_init; without them it can be used again.
  * -EPERM: members live, and the caller is not a task. */
 HG_API int hg_group_wait(hg_group *g, int64_t deadline);
 

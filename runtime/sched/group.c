@@ -154,89 +154,6 @@ int hg__group_enter(struct hg_group_state *g, struct hg_tcb *self)
     return hg__wait_error(wait_in(g, &g->places, self, deadline, "place in a group"));
 }
 
-/* ---- members ---- */
-
-void hg__group_add(struct hg_group_state *g, struct hg_tcb *t)
-{
-    t->group = g;
-    t->watched = true;
-    hg__lock(&g->lock);
-    t->told = hg_load_rlx(&g->canceled) != 0;
-    if (t->told)
-        hg_store_rlx(&t->canceled, 1u);
-    hg_list_push_back(&g->members, &t->group_link);
-    hg__unlock(&g->lock);
-}
-
-void hg__group_result(struct hg_tcb *t, int result)
-{
-    struct hg_group_state *g = t->group;
-    if (g == NULL || result == 0)
-        return;
-    hg__lock(&g->lock);
-    bool first = g->error == 0;
-    if (first)
-        g->error = result;
-    hg__unlock(&g->lock);
-    if (!first || hg_load_acq(&g->canceled) != 0)
-        return;
-    hg__lock(&t->sched->cancel_lock);
-    hg__group_cancel_locked(t->sched, g); /* t is in it yet, so that it is there */
-    hg__cancel_unlock(t->sched);
-}
-
-/* g is empty: nobody's, and in no line. CANCEL and GROUP are held. */
-static void disown_locked(struct hg_group_state *g)
-{
-    struct hg_group_state **at = &g->owner->groups;
-    while (*at != g)
-        at = &(*at)->next_owned;
-    *at = g->next_owned;
-    g->owner = NULL;
-    g->next_owned = NULL;
-}
-
-void hg__group_leave(struct hg_group_state *g, struct hg_tcb *t)
-{
-    struct chain woken = {.tail = &woken.first};
-    struct hg_sched *s = NULL;
-    hg__lock(&g->lock);
-    /* The last one needs CANCEL, where the group can be reached by more than itself. */
-    if (g->live == 1 && (g->owner != NULL || !hg_list_empty(&g->cancelling))) {
-        s = g->sched;
-        hg__unlock(&g->lock);
-        hg__lock(&s->cancel_lock);
-        hg__lock(&g->lock);
-    }
-    if (t != NULL)
-        hg_list_remove(&t->group_link);
-    struct hg_tcb *heir = claim_first(&g->places, HG_WAKE_VALUE);
-    if (heir != NULL) {
-        chain_add(&woken, heir); /* the place is its own now */
-    } else if (--g->live == 0) {
-        if (g->owner != NULL)
-            disown_locked(g);
-        hg_list_remove(&g->cancelling);
-        claim_all(&g->waiters, HG_WAKE_VALUE, &woken);
-    }
-    hg__unlock(&g->lock);
-    if (s != NULL)
-        hg__unlock(&s->cancel_lock);
-    chain_ready(&woken);
-}
-
-void hg__group_disown(struct hg_tcb *t)
-{
-    struct hg_sched *s = t->sched;
-    hg__lock(&s->cancel_lock);
-    for (struct hg_group_state *g; (g = t->groups) != NULL;) {
-        hg__lock(&g->lock);
-        disown_locked(g);
-        hg__unlock(&g->lock);
-    }
-    hg__unlock(&s->cancel_lock);
-}
-
 /* ---- cancelling ---- */
 
 void hg__group_cancel_locked(struct hg_sched *s, struct hg_group_state *g)
@@ -295,6 +212,105 @@ void hg__cancel_unlock(struct hg_sched *s)
     hg__unlock(&s->cancel_lock);
 }
 
+static void cancel(struct hg_group_state *g)
+{
+    hg__lock(&g->lock);
+    struct hg_sched *s = g->live != 0 ? g->sched : NULL;
+    if (s == NULL)
+        hg_store_rel(&g->canceled, 1u);
+    bool again = hg_load_rlx(&g->canceled) != 0;
+    hg__unlock(&g->lock);
+    if (again)
+        return;
+    hg_add_acqrel(&s->outside_waits, 1u); /* no deadlock while tasks are claimed and not queued */
+    hg__lock(&s->cancel_lock);
+    hg__group_cancel_locked(s, g);
+    hg__cancel_unlock(s);
+    hg_sub_acqrel(&s->outside_waits, 1u);
+}
+
+/* ---- members ---- */
+
+void hg__group_add(struct hg_group_state *g, struct hg_tcb *t)
+{
+    t->group = g;
+    t->watched = true;
+    hg__lock(&g->lock);
+    t->told = hg_load_rlx(&g->canceled) != 0;
+    if (t->told)
+        hg_store_rlx(&t->canceled, 1u);
+    hg_list_push_back(&g->members, &t->group_link);
+    hg__unlock(&g->lock);
+}
+
+/* The first error counts, and cancels the group. The caller is a member, or waits for them. */
+static void fail(struct hg_group_state *g, int error)
+{
+    hg__lock(&g->lock);
+    if (g->error == 0)
+        g->error = error;
+    hg__unlock(&g->lock);
+    cancel(g);
+}
+
+void hg__group_result(struct hg_tcb *t, int result)
+{
+    if (result != 0)
+        fail(t->group, result);
+}
+
+/* g is empty: nobody's, and in no line. CANCEL and GROUP are held. */
+static void disown_locked(struct hg_group_state *g)
+{
+    struct hg_group_state **at = &g->owner->groups;
+    while (*at != g)
+        at = &(*at)->next_owned;
+    *at = g->next_owned;
+    g->owner = NULL;
+    g->next_owned = NULL;
+}
+
+void hg__group_leave(struct hg_group_state *g, struct hg_tcb *t)
+{
+    struct chain woken = {.tail = &woken.first};
+    struct hg_sched *s = NULL;
+    hg__lock(&g->lock);
+    /* The last one needs CANCEL, where the group can be reached by more than itself. */
+    if (g->live == 1 && (g->owner != NULL || !hg_list_empty(&g->cancelling))) {
+        s = g->sched;
+        hg__unlock(&g->lock);
+        hg__lock(&s->cancel_lock);
+        hg__lock(&g->lock);
+    }
+    if (t != NULL)
+        hg_list_remove(&t->group_link);
+    struct hg_tcb *heir = claim_first(&g->places, HG_WAKE_VALUE);
+    if (heir != NULL) {
+        chain_add(&woken, heir); /* the place is its own now */
+    } else if (--g->live == 0) {
+        if (g->owner != NULL)
+            disown_locked(g);
+        hg_list_remove(&g->cancelling);
+        claim_all(&g->waiters, HG_WAKE_VALUE, &woken);
+    }
+    hg__unlock(&g->lock);
+    if (s != NULL)
+        hg__unlock(&s->cancel_lock);
+    chain_ready(&woken);
+}
+
+void hg__group_disown(struct hg_tcb *t)
+{
+    struct hg_sched *s = t->sched;
+    hg__lock(&s->cancel_lock);
+    for (struct hg_group_state *g; (g = t->groups) != NULL;) {
+        hg__lock(&g->lock);
+        disown_locked(g);
+        hg__unlock(&g->lock);
+    }
+    hg__unlock(&s->cancel_lock);
+}
+
 /* ---- interface ---- */
 
 HG_API void hg_group_init(hg_group *group, int limit)
@@ -315,22 +331,7 @@ HG_API int hg_group_go(hg_group *group, int (*fn)(void *), const void *args, siz
     return hg__task_spawn(&b);
 }
 
-HG_API void hg_group_cancel(hg_group *group)
-{
-    struct hg_group_state *g = state_of(group);
-    hg__lock(&g->lock);
-    struct hg_sched *s = g->live != 0 ? g->sched : NULL;
-    if (s == NULL)
-        hg_store_rel(&g->canceled, 1u);
-    hg__unlock(&g->lock);
-    if (s == NULL)
-        return;
-    hg_add_acqrel(&s->outside_waits, 1u); /* no deadlock while tasks are claimed and not queued */
-    hg__lock(&s->cancel_lock);
-    hg__group_cancel_locked(s, g);
-    hg__cancel_unlock(s);
-    hg_sub_acqrel(&s->outside_waits, 1u);
-}
+HG_API void hg_group_cancel(hg_group *group) { cancel(state_of(group)); }
 
 HG_API int hg_group_wait(hg_group *group, int64_t deadline)
 {
@@ -338,9 +339,9 @@ HG_API int hg_group_wait(hg_group *group, int64_t deadline)
     hg_safepoint();
     struct hg_tcb *self = hg__task_self();
     uint32_t mask = self != NULL ? hg_load_rlx(&self->mask) : 0;
-    int early = 0, r = 0;
+    int r = 0;
     hg__lock(&g->lock);
-    while (g->live != 0) {
+    while (g->live != 0 && r == 0) {
         int64_t until = deadline;
         r = deadline == HG_NOW ? -EAGAIN : self == NULL ? -EPERM : hg__wait_enter(self, &until);
         if (r == 0)
@@ -350,17 +351,14 @@ HG_API int hg_group_wait(hg_group *group, int64_t deadline)
         /* The ambient reasons come once: then the call is masked. */
         bool ambient = r == -ECANCELED || (r == -ETIMEDOUT && until < deadline);
         if (ambient) {
-            early = r;
-            hg_group_cancel(group);
+            fail(g, r);
             (void)hg__mask(self);
             r = 0;
         }
         hg__lock(&g->lock);
-        if (r != 0)
-            break;
     }
     if (r == 0)
-        r = g->error != 0 ? g->error : early;
+        r = g->error;
     hg__unlock(&g->lock);
     if (self != NULL)
         hg__unmask(self, mask);

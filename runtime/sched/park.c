@@ -56,7 +56,9 @@ struct park {
     void (*commit)(void *); /* or NULL: there is no lock to let go */
     void *arg;
     const char *where;
-    bool watched; /* t may be cancelled, and minds it: it looks once it is WAITING */
+    /* t may be cancelled, and minds it: it looks once it is WAITING. A whole word: this lies on a
+     * stack that is scanned, where the rest of an old word might pass for a reference. */
+    uintptr_t watched;
 };
 
 static void *park_on_scheduler(void *m, void *b)
@@ -79,7 +81,7 @@ static void *park_on_scheduler(void *m, void *b)
 enum hg_wake hg__park(struct hg_tcb *t, uint64_t ticket, int64_t deadline, void (*commit)(void *),
                       void *arg, const char *where)
 {
-    bool watched = t->watched && hg_load_rlx(&t->mask) == 0;
+    uintptr_t watched = t->watched && hg_load_rlx(&t->mask) == 0;
     struct park k = {t, ticket, deadline, commit, arg, where, watched};
     HG_ASSERT(t == hg__task_self() && hg_load_rlx(&t->wait) >> 3 == ticket);
     hg__on_scheduler(hg__self(), park_on_scheduler, &k);

@@ -94,7 +94,7 @@ static void *exit_on_scheduler(void *m, void *unused)
 _Noreturn void hg__task_leave(struct hg_tcb *t)
 {
     if (t->group != NULL)
-        hg__group_result(t, t->result);
+        hg__group_result(t, t->result); /* on its own stack, as it may be long */
     hg__on_scheduler(hg__self(), exit_on_scheduler, NULL);
     __builtin_unreachable();
 }

@@ -322,7 +322,9 @@ end:
     :: idle > 0 && spinning == 0 && untold[2] && next[2] > 0 -> wake_for_work()
 #endif
 #if defined(NET) && !defined(NO_DUE)
-    :: !poller && pending > 0 && (!due || (idle > 0 && spinning == 0)) -> due = true; wake_for_work()
+    :: idle < PROCS && !poller && pending > 0 && (!due || (idle > 0 && spinning == 0)) ->
+        due = true; /* while all are idle the monitor sleeps */
+        wake_for_work()
 #endif
     od
 }

@@ -151,18 +151,19 @@ static int each_its_own_error(void *arg)
                 full = new_pair(SOCK_STREAM);
     hg_waitgroup g = {{0}};
     struct call by_close, by_time, writer_by_close, writer_by_time;
-    int64_t until = hg_in(20 * MS);
     char byte;
     (void)arg;
     start(&by_close, closed.a, HG_FOREVER, &g, reads);
     start(&writer_by_close, closed.a, hg_in(60000 * MS), &g, writes_much);
-    start(&by_time, late.a, until, &g, reads);
-    start(&writer_by_time, full.a, until, &g, writes_much);
-    until_waits(4);
+    until_waits(2);
     int64_t at = hg_now();
     CHECK(hg_fd_close(closed.a) == 0);
     CHECK(hg_waitgroup_wait(&g, HG_FOREVER) == 0);
     CHECK(by_close.result == -EBADF && writer_by_close.result == -EBADF);
+    int64_t until = hg_in(20 * MS);
+    start(&by_time, late.a, until, &g, reads);
+    start(&writer_by_time, full.a, until, &g, writes_much);
+    CHECK(hg_waitgroup_wait(&g, HG_FOREVER) == 0);
     CHECK(by_time.result == -ETIMEDOUT && writer_by_time.result == -ETIMEDOUT);
     CHECK(by_time.at >= until && writer_by_time.at >= until);
     /* 10 ms on an idle machine; others may run here too. */
@@ -193,6 +194,55 @@ ParameterizedTestParameters(net_wait, each_its_own_error)
 ParameterizedTest(int *procs, net_wait, each_its_own_error)
 {
     cr_assert_eq(run_on(*procs, each_its_own_error, NULL), 0);
+}
+
+/* N07: a task that is cancelled while it waits, and what it waited for is as good as before. */
+static int is_read(void *f)
+{
+    char byte;
+    return (int)hg_fd_read(f, &byte, 1, HG_FOREVER);
+}
+static int is_accepted(void *l)
+{
+    hg_fd *f;
+    return hg_fd_accept(l, HG_FOREVER, &f);
+}
+static int is_waited_for(void *f) { return hg_fd_wait(f, POLLIN | POLLOUT, HG_FOREVER); }
+static int cancelled(void *arg)
+{
+    static int (*const fn[])(void *) = {is_read, is_accepted, is_waited_for};
+    struct pair p = new_pair(SOCK_STREAM);
+    static char zeroes[1 << 20];
+    hg_fd *l;
+    char byte;
+    (void)arg;
+    CHECK(hg_listen("127.0.0.1:0", 0, &l) == 0);
+    CHECK(hg_fd_write_all(p.a, zeroes, sizeof zeroes, HG_NOW) == -EAGAIN); /* it is full */
+    for (int i = 0; i < 3; i++) {
+        hg_task *t;
+        int result = 0;
+        CHECK(hg_go_with(NULL, fn[i], fn[i] == is_accepted ? l : p.a, &t) == 0);
+        until_waits(1);
+        hg_cancel(t);
+        CHECK(hg_join(t, HG_FOREVER, &result) == 0 && result == -ECANCELED);
+        CHECK(net_waits() == 0);
+    }
+    /* An ambient deadline ends a wait that has none, and a later one. */
+    int64_t until = hg_in(2 * MS), before = hg_deadline_push(until);
+    CHECK(hg_fd_read(p.a, &byte, 1, HG_FOREVER) == -ETIMEDOUT && hg_now() >= until);
+    CHECK(hg_fd_accept(l, hg_in(60000 * MS), &p.b) == -ETIMEDOUT);
+    hg_deadline_pop(before);
+    CHECK(hg_fd_read(p.b, &byte, 1, HG_FOREVER) == 1 && byte == 0);
+    CHECK(hg_fd_write_all(p.b, "c", 1, HG_FOREVER) == 0);
+    CHECK(hg_fd_read(p.a, &byte, 1, HG_FOREVER) == 1 && byte == 'c');
+    close_pair(&p);
+    CHECK(hg_fd_close(l) == 0);
+    return 0;
+}
+ParameterizedTestParameters(net_wait, cancelled) { return cr_make_param_array(int, on_procs, 3); }
+ParameterizedTest(int *procs, net_wait, cancelled)
+{
+    cr_assert_eq(run_on(*procs, cancelled, NULL), 0);
 }
 
 /* A thread that the runtime does not know closes what a task waits for. */

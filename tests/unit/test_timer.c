@@ -214,7 +214,7 @@ static int crossing(void *arg)
     for (int64_t until = hg_in(20 * S); hg_load_acq(&c.calls) < 5000; hg_yield())
         CHECK(hg_now() < until);
     /* One may arm the other again after that was stopped: until both are. */
-    while (hg_timer_stop(&c.a) | hg_timer_stop(&c.b))
+    while ((int)hg_timer_stop(&c.a) + (int)hg_timer_stop(&c.b) > 0)
         continue;
     int n = hg_load_acq(&c.calls);
     hg_sleep(2 * MS);
