@@ -8,6 +8,7 @@
 #define HG_BASE_OS_H
 #include "base/atomic.h"
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,6 +60,10 @@ void hg__os_wake(_Atomic uint32_t *word, int count); /* wakes up to count sleepe
 int hg__os_thread(pthread_t *out, const char *name, size_t stack_bytes, void *(*fn)(void *),
                   void *arg);
 void hg__os_thread_join(pthread_t t);
+/* The calling thread blocks the signals of `signals`, bit s - 1 for signal s, beside those that it
+ * blocks already. What it blocked before goes to *was, if was is not NULL. */
+void hg__os_signals_block(uint64_t signals, sigset_t *was);
+void hg__os_signals_restore(const sigset_t *was);
 void hg__os_thread_detach(pthread_t t); /* instead of joining: it may end at any time */
 void hg__os_timer_slack(void);          /* asks for 1 us timer slack for the calling thread */
 void hg__os_nice(int increment); /* raises the calling thread's nice value, where the system has

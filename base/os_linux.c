@@ -210,6 +210,18 @@ int hg__os_thread(pthread_t *out, const char *name, size_t stack_bytes, void *(*
     return -error;
 }
 
+void hg__os_signals_block(uint64_t signals, sigset_t *was)
+{
+    sigset_t block;
+    sigemptyset(&block);
+    for (int s = 1; s <= 64; s++)
+        if (signals >> (s - 1) & 1)
+            sigaddset(&block, s);
+    pthread_sigmask(SIG_BLOCK, &block, was);
+}
+
+void hg__os_signals_restore(const sigset_t *was) { pthread_sigmask(SIG_SETMASK, was, NULL); }
+
 void hg__os_thread_join(pthread_t t)
 {
     int error = pthread_join(t, NULL);

@@ -30,6 +30,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -170,6 +171,24 @@ int hg__os_poll(int fd, int events)
     if (n < 0)
         return n;
     return p.revents & POLLNVAL ? -EBADF : p.revents;
+}
+
+int hg__os_signal_fd(uint64_t signals)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (int s = 1; s <= 64; s++)
+        if (signals >> (s - 1) & 1)
+            sigaddset(&set, s);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd >= 0 ? fd : -errno;
+}
+
+int hg__os_signal_take(int fd)
+{
+    struct signalfd_siginfo info;
+    ssize_t n = hg__os_read(fd, &info, sizeof info);
+    return n == sizeof info ? (int)info.ssi_signo : n < 0 ? (int)n : -EIO;
 }
 
 ssize_t hg__os_read(int fd, void *buf, size_t n)

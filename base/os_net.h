@@ -54,6 +54,11 @@ int hg__os_set_nonblocking(int fd);
 int hg__os_is_socket(int fd);
 /* What of `events` (POLLIN, POLLOUT, ...) holds now, or POLLERR, POLLHUP; 0: nothing. */
 int hg__os_poll(int fd, int events);
+/* A descriptor from which a signal of `signals` (bit s - 1 for signal s) that is blocked and
+ * pending for the process can be read; non-blocking. Takes one: its number, -EAGAIN: none is
+ * pending. */
+int hg__os_signal_fd(uint64_t signals);
+int hg__os_signal_take(int fd);
 ssize_t hg__os_read(int fd, void *buf, size_t n);
 /* For what is no socket: a pipe, a terminal. */
 ssize_t hg__os_writev(int fd, const struct iovec *iov, int n);

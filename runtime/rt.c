@@ -249,6 +249,56 @@ int hg_runtime_close(hg_runtime *rt)
     return 0;
 }
 
+/* ---- shutdown ---- */
+
+#define SHUTDOWN_LOOK_NS   INT64_C(1000000)
+#define SHUTDOWN_PAUSE_MAX INT64_C(16000000)
+
+/* A little time; from a task, a wait like every other. */
+static int pause_shutdown(hg_runtime *rt, const struct hg_tcb *self, int64_t until)
+{
+    if (self != NULL)
+        return hg_sleep_until(until);
+    hg__os_wait(&rt->shutdown_word, 0, until);
+    return 0;
+}
+
+/* Cancels and looks, again and again: see C2 and Note [CANCEL] in sched/cancel.c. The pauses become
+ * longer, as each look is at every task. */
+static int shut_down(hg_runtime *rt, const struct hg_tcb *self, int64_t deadline)
+{
+    int64_t pause = SHUTDOWN_LOOK_NS;
+    uint64_t left = self != NULL ? 1 : 0;
+    for (;;) {
+        hg__cancel_all(&rt->sched);
+        if (self != NULL)
+            hg_yield(); /* those that only have to end do so at once */
+        if (hg__sched_tasks(&rt->sched) <= left)
+            return 0;
+        int64_t now = hg__os_now();
+        if (now >= deadline)
+            return deadline == HG_NOW ? -EAGAIN : -ETIMEDOUT;
+        int r = pause_shutdown(rt, self, deadline - now < pause ? deadline : now + pause);
+        if (r != 0)
+            return r;
+        if (pause < SHUTDOWN_PAUSE_MAX)
+            pause *= 2;
+    }
+}
+
+int hg_runtime_shutdown(hg_runtime *rt, int64_t deadline)
+{
+    struct hg_tcb *self = hg__task_self();
+    if (self == NULL || self->sched != &rt->sched)
+        return shut_down(rt, NULL, deadline);
+    struct hg_tcb *nobody = NULL;
+    bool survives = hg_cas_acqrel(&rt->sched.survivor, &nobody, self);
+    int r = shut_down(rt, self, deadline);
+    if (survives)
+        hg_store_rel(&rt->sched.survivor, NULL);
+    return r;
+}
+
 int hg_post(hg_runtime *rt, void (*fn)(void *), void *arg)
 {
     return hg__task_post(&rt->sched, fn, arg);
@@ -260,13 +310,45 @@ hg_runtime *hg_current(void)
     return t != NULL ? hg_container_of(t->sched, hg_runtime, sched) : NULL;
 }
 
+/* However the first task ends: deferred. */
+static void main_ended(void *arg)
+{
+    hg_runtime *rt = arg;
+    rt->main_result = hg__task_self()->result;
+    hg_store_rel(&rt->sched.deadlock_report, 0u); /* tasks that still wait are ended, as they are */
+    hg_store_sc(&rt->main_done, 1u);
+    hg_add_acqrel(&rt->sched.bell, 1u);
+    hg__os_wake(&rt->sched.bell, 1);
+}
+
 static void run_main(void *arg)
 {
     hg_runtime *rt = arg;
-    rt->main_result = rt->main_task(rt->main_arg);
-    hg_store_rel(&rt->sched.deadlock_report, 0u); /* tasks that still wait are ended, as they are */
-    hg_store_sc(&rt->main_done, 1u);
-    hg__os_wake(&rt->main_done, 1);
+    hg_defer_node ended;
+    hg_defer(&ended, main_ended, rt);
+    hg__task_self()->result = rt->main_task(rt->main_arg);
+    hg_defer_run(&ended);
+}
+
+/* The thread of hg_run: until the first task has ended, it blocks the signals that tasks wait for
+ * (signal.c). */
+static void wait_for_main(hg_runtime *rt)
+{
+    struct hg_sched *s = &rt->sched;
+    sigset_t before;
+    hg__os_signals_block(0, &before);
+    for (;;) {
+        uint32_t seen = hg_load_acq(&s->bell);
+        uint64_t wanted = hg_load_acq(&s->signals_wanted);
+        if (wanted != hg_load_rlx(&s->signals_blocked)) {
+            hg__os_signals_block(wanted, NULL);
+            hg_store_rel(&s->signals_blocked, wanted);
+        }
+        if (hg_load_acq(&rt->main_done) != 0)
+            break;
+        hg__os_wait(&s->bell, seen, INT64_MAX);
+    }
+    hg__os_signals_restore(&before);
 }
 
 int hg_run(int (*main_task)(void *), void *arg, const hg_options *opt)
@@ -288,10 +370,10 @@ int hg_run(int (*main_task)(void *), void *arg, const hg_options *opt)
     rt->main_arg = arg;
     hg_store_rel(&rt->sched.deadlock_report,
                  1u); /* there are no tasks yet, so no proc looks at it */
+    rt->sched.hosted = true;
     err = hg_post(rt, run_main, rt);
     if (err == 0) {
-        while (hg_load_acq(&rt->main_done) == 0)
-            hg__os_wait(&rt->main_done, 0, INT64_MAX);
+        wait_for_main(rt);
         err = rt->main_result;
     }
     close_now(rt);

@@ -16,7 +16,8 @@ struct hg_runtime {
     struct hg_counters counters; /* of the program */
     struct hg_net net;           /* descriptors */
     hg_options options;
-    _Atomic uint32_t main_done; /* hg_run: 1 when the first task has returned */
+    _Atomic uint32_t main_done;     /* hg_run: 1 when the first task has ended */
+    _Atomic uint32_t shutdown_word; /* always 0: threads that shut down sleep on it */
     int main_result;
     int (*main_task)(void *);
     void *main_arg;

@@ -1,12 +1,13 @@
-/* timer.c: what timers cost: memory, arming, moving, stopping and firing, by how many are armed; and
- * how late they fire.
+/* timer.c: what timers cost: memory, arming, moving, stopping and firing, by how many are armed;
+ * and how late they fire.
  *
- *   cost      n timers lie armed, in an order of memory that is random against their times. Then, for
- *             one timer more or one of them, chosen at random: arm and stop, move, and a timer on
- *             a task's stack that is made, armed and stopped. Per operation, mean of many. Before
- *             and after: arming all, and stopping all, per timer
+ *   cost      n timers lie armed, in an order of memory that is random against their times. Then,
+ *             for one timer more or one of them, chosen at random: arm and stop, move, and a timer
+ *             on a task's stack that is made, armed and stopped. Per operation, mean of many.
+ *             Before and after: arming all, and stopping all, per timer
  *   memory    what the library keeps for an armed timer, beside the struct
- *   fire      n timers that are due at random times within a short span: CPU time per timer that fires
+ *   fire      n timers that are due at random times within a short span: CPU time per timer that
+ *             fires
  *   late      one timer at a time, 0.2 to 5 ms ahead, on a machine that is otherwise idle: from the
  *             time that it was set to, to its function; and to a task that waits for it
  *
@@ -229,10 +230,11 @@ static void run(int (*fn)(void *), void *arg, int64_t n)
 
 int main(int argc, char **argv)
 {
-    bench_begin(argc, argv,
-                "Cost of timers: memory, arming, moving, stopping and firing, by how many are armed;\n"
-                "and how late they fire.",
-                options);
+    bench_begin(
+        argc, argv,
+        "Cost of timers: memory, arming, moving, stopping and firing, by how many are armed;\n"
+        "and how late they fire.",
+        options);
     for (int i = 0; i < armed.n && (kinds >> COST & 1) != 0; i++)
         run(cost_main, &armed.v[i], 1);
     if ((kinds >> FIRE & 1) != 0)

@@ -6,11 +6,13 @@
 #include <hedge/chan.h>
 #include <hedge/core.h>
 #include <hedge/counter.h>
+#include <hedge/group.h>
 #include <hedge/heap.h>
 #include <hedge/histogram.h>
 #include <hedge/io.h>
 #include <hedge/pool.h>
 #include <hedge/runtime.h>
+#include <hedge/signal.h>
 #include <hedge/stats.h>
 #include <hedge/sync.h>
 #include <hedge/task.h>

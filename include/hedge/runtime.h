@@ -69,14 +69,21 @@ HG_API HG_MUST int hg_runtime_open(const hg_options *opt, hg_runtime **out);
 /* any: starts a detached task from outside. -EAGAIN: no stack for it. fn's argument is not scanned
  * until the task runs: it must not be the only reference to a heap object. */
 HG_API int hg_post(hg_runtime *rt, void (*fn)(void *), void *arg);
+/* any, S W from a task: cancels every task (task.h), now and whenever one is started from here on,
+ * and waits until all have ended, or `deadline`: -ETIMEDOUT (HG_NOW: -EAGAIN), and they go on
+ * ending; it may be called again. After 0, and if no other thread posts, hg_runtime_close succeeds.
+ * A task of rt that calls it is not cancelled itself, and it is the others that end; of several
+ * such tasks one goes on and the others get -ECANCELED. */
+HG_API int hg_runtime_shutdown(hg_runtime *rt, int64_t deadline);
 /* any but a task of rt: -EBUSY and nothing changed while tasks exist; else stops its threads, frees
- * its memory. */
+ * its memory. No other thread may use rt meanwhile, also not hg_post. */
 HG_API HG_MUST int hg_runtime_close(hg_runtime *rt);
 
 /* any thread that is not in a runtime: a whole program on tasks: opens a runtime (opt NULL: the
  * defaults and the environment; a bad variable is reported once on standard error and the default
- * holds), runs main_task(arg) as its first task, and returns its result. Tasks that still exist
- * then are ended where they wait, as in Go. A negative errno if the runtime could not be opened. */
+ * holds), runs main_task(arg) as its first task, and returns its result (or hg_task_exit's). Tasks
+ * that still exist then are ended where they wait, as in Go. A negative errno if the runtime could
+ * not be opened. */
 HG_API int hg_run(int (*main_task)(void *), void *arg, const hg_options *opt);
 
 /* The runtime of the calling task; NULL outside of tasks. */

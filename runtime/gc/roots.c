@@ -7,8 +7,8 @@
  *     store    plain while it runs, by its own task
  *     leave    dropped when the task ends; the argument was shaded
  *   scheduler stack
- *     scanned  not: no user code runs on it, and no slow path holds the only reference to an object
- *              across a poll
+ *     scanned  not: no slow path holds the only reference to an object across a poll; of user code
+ *              timers' callbacks run on it, without a safepoint from beginning to end
  *     store    plain
  *     leave    rewound at every switch
  *   wait record (element)
@@ -19,6 +19,8 @@
  *     scanned  with its stack; shaded at birth
  *     store    plain
  *     leave    with the stack
+ *   armed timer (sched/timer.c): no root. The heap that holds it has a weak reference to it; its
+ *     argument is shaded when it fires
  *   global root
  *     scanned  by the driver, after the second NOP; one added meanwhile is shaded
  *     store    hg_ref_store

@@ -409,13 +409,24 @@ static int run(struct job *j, struct hg_tcb *t, int64_t deadline, bool *mine)
             hg__unlock(&b->lock);
             return hg__wait_error(why);
         }
+        uint32_t mask = hg__mask(t);      /* cancelled, it would not stay parked */
         while (j->state == JOB_RUNNING) { /* on this stack */
             (void)park_locked(j, HG_FOREVER, let_go);
             hg__lock(&b->lock);
         }
+        hg__unmask(t, mask);
         hg__unlock(&b->lock);
     }
     return j->state == JOB_DONE ? 0 : -EAGAIN;
+}
+
+/* A call that would begin too late does not begin. */
+static int enter(const struct hg_tcb *t, int64_t *deadline)
+{
+    int error = hg__wait_enter(t, deadline);
+    if (error == 0 && *deadline != HG_FOREVER && *deadline <= hg__os_now())
+        error = -ETIMEDOUT;
+    return error;
 }
 
 int hg_blocking(int (*fn)(void *arg), void *arg)
@@ -425,7 +436,7 @@ int hg_blocking(int (*fn)(void *arg), void *arg)
     int64_t deadline = HG_FOREVER;
     if (t == NULL)
         return -EPERM;
-    int error = hg__wait_enter(t, &deadline);
+    int error = enter(t, &deadline);
     if (error != 0)
         return error;
     struct job j = {.pool = pool_of(t->sched), .fn = fn, .arg = arg};
@@ -473,9 +484,7 @@ int hg__blocking_wait(void *args, int (*fn)(void *), void (*drop)(void *), int64
         return -EAGAIN;
     j->fn = fn;
     j->drop = drop;
-    int error = hg__wait_enter(t, &deadline);
-    if (error == 0 && deadline <= hg__os_now())
-        error = -ETIMEDOUT;
+    int error = enter(t, &deadline);
     if (error == 0)
         error = run(j, t, deadline, &mine);
     if (error == 0) {

@@ -8,7 +8,8 @@
  *   park.c     park, yield, sleep                   region.c   blocking regions
  *   timer.c    arming, stopping, firing timers      monitor.c  preemption, handing on, ticks
  *   timerheap.c  the heaps that hold them           report.c   dump, deadlock, stack overflow
- *   task.c     spawn, exit, join
+ *   task.c     spawn, end, join                     group.c    groups of tasks
+ *   cancel.c   cancellation, ambient deadlines      unwind.c   deferred calls, exit
  *   poll.c     who looks at descriptors, and when
  */
 #ifndef HG_RUNTIME_SCHED_INTERNAL_H
@@ -170,7 +171,8 @@ static inline struct hg_timer_entry *hg__timer_at(const struct hg_timers *h, uin
 }
 static inline size_t hg__timer_segment_bytes(uint32_t k)
 {
-    return (k == 0 ? (size_t)1 << HG_TIMER_FIRST_SHIFT : (size_t)1 << (HG_TIMER_FIRST_SHIFT + k - 1)) *
+    return (k == 0 ? (size_t)1 << HG_TIMER_FIRST_SHIFT
+                   : (size_t)1 << (HG_TIMER_FIRST_SHIFT + k - 1)) *
            sizeof(struct hg_timer_entry);
 }
 /* Requires room. */
@@ -264,7 +266,16 @@ void hg__slice_end(struct hg_proc *p);
  * hg_ctx_fn. */
 void *hg__yield_on_scheduler(void *m, void *unused);
 
+/* ---- unwind.c ---- */
+
+/* t, the calling task, has returned from its function with something deferred. end: where the
+ * frames that are gone lay below. */
+void hg__defers_left(struct hg_tcb *t, uintptr_t end);
+
 /* ---- task.c, stack.c ---- */
+
+/* The calling task t ends, with t->result. */
+_Noreturn void hg__task_leave(struct hg_tcb *t);
 
 /* The mutator of the calling task, or NULL. */
 static inline struct hg_mutator *hg__task_mutator(void)

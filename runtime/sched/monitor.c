@@ -20,9 +20,12 @@
 
 #include <errno.h>
 
-#define TICK_NS        INT64_C(1000000)
-#define SLOW_TICK_NS   INT64_C(10000000)
-#define SLOW_ROUNDS    5 /* all idle for so many rounds: sleep */
+#define TICK_NS      INT64_C(1000000)
+#define SLOW_TICK_NS INT64_C(10000000)
+#define SLOW_ROUNDS  5 /* all idle for so many rounds: sleep */
+/* After it was woken it naps so often before it slows down again: what comes every few microseconds
+ * does not wake it each time. */
+#define AWAKE_ROUNDS   4
 #define REGION_TICK_NS INT64_C(20000)
 #define REGION_ROUNDS  50 /* so many looks; then every millisecond until something happens */
 #define HAND_ON_NS     INT64_C(20000)
@@ -161,8 +164,10 @@ static void *monitor_main(void *sched)
             woken = sleep_for(s, HG_MONITOR_DOZES, now + SLOW_TICK_NS);
         else
             woken = sleep_for(s, HG_MONITOR_NAPS, now + TICK_NS);
-        if (woken)
-            region_rounds = idle_rounds = 0;
+        if (woken) {
+            region_rounds = 0;
+            idle_rounds = -AWAKE_ROUNDS;
+        }
     }
     return NULL;
 }

@@ -7,11 +7,12 @@
  *   3. hg__park goes to the scheduler stack, which saves the registers. There: the task leaves its
  *      proc, the deadline is armed, state becomes WAITING, and commit lets the lock go. From the
  *      first moment that a waker can win, the stack is complete; from commit on nothing of the task
- *      is touched here.
+ *      is touched here, but what its ticket guards.
  *   4. A waker wins by swapping (ticket, NONE) for (ticket, why): exactly one does (S2). It makes
  *      the task ready, which waits for WAITING: the deadline may be due before this thread has got
  *      there.
- *   5. The proc that runs it next stops the deadline's timer. That takes the lock of the heap,
+ *   5. The parker looks whether its task was cancelled meanwhile (Note [CANCEL] in cancel.c).
+ *   6. The proc that runs it next stops the deadline's timer. That takes the lock of the heap,
  *      under which timers of parks are fired, so no late timer can meet a later park.
  *
  * The arguments of commit may lie on the task's stack: they are read before the last lock is let
@@ -23,8 +24,9 @@
 uint64_t hg__park_begin(struct hg_tcb *t)
 {
     uint64_t ticket = (hg_load_rlx(&t->wait) >> 3) + 1;
-    /* Relaxed: wakers get the ticket under their lock, or under that of the timers. */
-    hg_store_rlx(&t->wait, ticket << 3 | HG_WAKE_NONE);
+    /* Release: who cancels t reads t->mask after this word. Other wakers get the ticket under their
+     * lock, or under that of the timers. */
+    hg_store_rel(&t->wait, ticket << 3 | HG_WAKE_NONE);
     return ticket;
 }
 
@@ -48,10 +50,13 @@ static void start_waiting(struct hg_proc *p, int64_t deadline, const char *where
 }
 
 struct park {
+    struct hg_tcb *t;
+    uint64_t ticket;
     int64_t deadline;
-    void (*commit)(void *);
+    void (*commit)(void *); /* or NULL: there is no lock to let go */
     void *arg;
     const char *where;
+    bool watched; /* t may be cancelled, and minds it: it looks once it is WAITING */
 };
 
 static void *park_on_scheduler(void *m, void *b)
@@ -59,16 +64,24 @@ static void *park_on_scheduler(void *m, void *b)
     struct hg_proc *p = hg__proc_of(m);
     struct park k = *(struct park *)b;
     start_waiting(p, k.deadline, k.where);
-    k.commit(k.arg);
+    if (k.commit != NULL)
+        k.commit(k.arg);
+    if (k.watched) {
+        hg_fence_sc(); /* P's fence, Note [CANCEL] in cancel.c */
+        /* If t's control block is in other hands by now, the ticket is not its own any more. */
+        if (hg_unlikely(hg_load_rlx(&k.t->canceled) != 0) &&
+            hg__park_claim(k.t, k.ticket, HG_WAKE_CANCEL))
+            hg__ready(k.t, false);
+    }
     hg__schedule(p);
 }
 
 enum hg_wake hg__park(struct hg_tcb *t, uint64_t ticket, int64_t deadline, void (*commit)(void *),
                       void *arg, const char *where)
 {
-    struct park k = {deadline, commit, arg, where};
+    bool watched = t->watched && hg_load_rlx(&t->mask) == 0;
+    struct park k = {t, ticket, deadline, commit, arg, where, watched};
     HG_ASSERT(t == hg__task_self() && hg_load_rlx(&t->wait) >> 3 == ticket);
-    (void)ticket;
     hg__on_scheduler(hg__self(), park_on_scheduler, &k);
     /* Acquire: pairs with the claim, before which the winner may have written for us. */
     return (enum hg_wake)(hg_load_acq(&t->wait) & 7u);
@@ -78,7 +91,7 @@ _Noreturn void hg__park_from_scheduler(struct hg_proc *p, uint64_t ticket, int64
                                        const char *where)
 {
     HG_ASSERT(hg_load_rlx(&p->current->wait) >> 3 == ticket);
-    (void)ticket;
+    (void)ticket; /* cancelled, it would merely go on a little early */
     start_waiting(p, deadline, where);
     hg__schedule(p);
 }
@@ -105,13 +118,6 @@ HG_API void hg_yield(void)
 
 /* ---- sleeping ---- */
 
-static void *sleep_on_scheduler(void *m, void *b)
-{
-    struct hg_proc *p = hg__proc_of(m);
-    start_waiting(p, *(int64_t *)b, "sleep");
-    hg__schedule(p);
-}
-
 static int sleep_until(struct hg_mutator *m, int64_t until)
 {
     struct hg_tcb *t = hg__proc_of(m)->current;
@@ -119,9 +125,7 @@ static int sleep_until(struct hg_mutator *m, int64_t until)
     int r = hg__wait_enter(t, &deadline);
     if (r != 0)
         return r;
-    hg__park_begin(t);
-    hg__on_scheduler(m, sleep_on_scheduler, &deadline);
-    if ((hg_load_acq(&t->wait) & 7u) == HG_WAKE_CANCEL)
+    if (hg__park(t, hg__park_begin(t), deadline, NULL, NULL, "sleep") == HG_WAKE_CANCEL)
         return -ECANCELED;
     return deadline < until ? -ETIMEDOUT : 0;
 }

@@ -26,6 +26,7 @@
  */
 #ifndef HG_RUNTIME_SCHED_SCHED_H
 #define HG_RUNTIME_SCHED_SCHED_H
+#include "base/list.h"
 #include "base/rand.h"
 #include "runtime/mut/mut.h"
 #include <errno.h>
@@ -72,9 +73,10 @@ struct hg_timer_callback {
 };
 
 struct hg_proc;
-struct hg_thread;   /* internal.h */
-struct hg_blocking; /* net/blocking.c */
-struct hg_slab;     /* stack.c */
+struct hg_thread;      /* internal.h */
+struct hg_group_state; /* internal.h: what the words of an hg_group hold */
+struct hg_blocking;    /* net/blocking.c */
+struct hg_slab;        /* stack.c */
 struct hg_sched;
 
 /* Callee-saved registers that hg_block_enter keeps, as they may be the only holders of
@@ -105,11 +107,7 @@ struct hg_tcb {
 
     struct hg_timer_node timer; /* deadline of the park, or the sleep */
     const char *why;            /* where it waits, for reports; static string */
-    /* Waits end at this time at the latest, unless `mask` is set; owner. */
-    int64_t deadline;
-    _Atomic uint32_t canceled; /* sticky; writers: who cancels it, its birth; readers: owner */
-    _Atomic uint32_t mask;     /* HG_MASK_ bits; writer: owner; readers: who cancels it */
-    int64_t since;             /* runnable since (track_waits); owner */
+    int64_t since;              /* runnable since (track_waits); owner */
     /* REGION: the proc it came from. RUNNABLE (track_waits): who made it ready, or NULL. */
     struct hg_proc *proc;
     int64_t proc_mark_ns; /* that proc's marking time when it became runnable (blame) */
@@ -123,6 +121,20 @@ struct hg_tcb {
     /* Program's timers on this stack that are armed. Writers: under the lock of the heap that holds
      * one; reader: the exit. */
     _Atomic uint32_t stack_timers;
+
+    /* Ambient (cancel.c). Waits end at `deadline` at the latest, unless `mask` is set; owner. */
+    int64_t deadline;
+    /* Sticky. Writers: who cancels it (seq_cst, Note [CANCEL]), its birth; readers: owner. */
+    _Atomic uint32_t canceled;
+    _Atomic uint32_t mask;         /* HG_MASK_ bits; writer: owner; readers: who cancels it */
+    struct hg_group_state *group;  /* it is a member of, or NULL; constant */
+    struct hg_list group_link;     /* GROUP */
+    struct hg_group_state *groups; /* it owns, by next_owned; CANCEL, only itself adds */
+    struct hg_defer_node *defers;  /* newest first; owner */
+    int result;                    /* of a task that ends; owner */
+    bool watched;                  /* has a handle or a group: C1 in cancel.c; constant */
+    bool told;                     /* its group's cancellation has reached it; GROUP */
+
     struct hg_tcb *gc_next; /* waiting for a cycle; the collector's (COLLECT) */
     uint64_t gc_wanted;     /* number of that cycle */
 
@@ -149,13 +161,13 @@ struct hg_timer_entry {
 /* Timers of one proc: see timerheap.c for the structure, timer.c for its use. */
 #define HG_TIMER_SEGMENTS 22
 struct hg_timers {
-    struct hg_lock lock;    /* TIMERS; guards all but next */
-    uint32_t n, room;       /* entries: in use, and that there is memory for */
-    uint32_t segments;      /* that are there */
-    uint32_t collectable;   /* entries whose node lies in the collected heap */
-    bool settled;           /* they are alive; false while a cycle is under way */
-    uint32_t weak_at;       /* a walk for dead ones has looked at all from here on; 0: none walks */
-    bool weak_again;        /* a dead one has passed it */
+    struct hg_lock lock;  /* TIMERS; guards all but next */
+    uint32_t n, room;     /* entries: in use, and that there is memory for */
+    uint32_t segments;    /* that are there */
+    uint32_t collectable; /* entries whose node lies in the collected heap */
+    bool settled;         /* they are alive; false while a cycle is under way */
+    uint32_t weak_at;     /* a walk for dead ones has looked at all from here on; 0: none walks */
+    bool weak_again;      /* a dead one has passed it */
     struct hg_world *weak_world; /* of the walk */
     struct hg_timer_entry *segment[HG_TIMER_SEGMENTS];
     /* When the first is due, or INT64_MAX. Writer: under lock; readers: anyone, a hint. */
@@ -190,7 +202,7 @@ struct hg_proc {
     /* The program's timer whose callback runs here, or NULL. Writer: owner, under the heap's lock
      * that it took the timer out of, and after the callback (release); readers: who stops it. */
     struct hg_timer_node *_Atomic firing;
-    int64_t fire_again; /* when the callback wants it to fire again, or HG_FOREVER; owner */
+    int64_t fire_again;        /* when the callback wants it to fire again, or HG_FOREVER; owner */
     struct hg_tcb *free_tasks; /* pool of default stacks; owner */
     uint32_t free_count;
     /* Rounds until this proc looks around (proc.c): left, and how many it was to be; since the
@@ -262,6 +274,17 @@ struct hg_sched {
     bool left_behind;                 /* hg__sched_stop gave threads up; writer: it */
     _Atomic uint32_t deadlock_report; /* not 0: nothing outside can wake a task (hg_run) */
 
+    struct hg_lock cancel_lock;        /* CANCEL: owners of groups */
+    struct hg_list cancelling;         /* groups with members that are still to be told; CANCEL */
+    _Atomic uint32_t shutdown;         /* tasks are born cancelled; never taken back */
+    _Atomic(struct hg_tcb *) survivor; /* the task that shuts down, which is not cancelled */
+    /* hg_run's thread sleeps on `bell` (writers: who wants it to look; 0 without hg_run: nobody
+     * does). It blocks the signals of `wanted`, bit s - 1 for signal s, and says so in
+     * `blocked`. */
+    bool hosted;
+    _Atomic uint32_t bell;
+    _Atomic uint64_t signals_wanted, signals_blocked;
+
     struct hg_lock lock; /* SCHED: global queue, idle lists, threads */
     struct hg_tcb *global_head, *global_tail;
     struct hg_proc *idle_procs;
@@ -272,18 +295,21 @@ struct hg_sched {
     _Atomic uint32_t stopping;     /* writer: hg__sched_stop */
     _Atomic uint32_t live_threads; /* of procs and regions; hg__sched_stop sleeps on it */
     _Atomic uint32_t regions;      /* tasks in blocking regions */
-    /* Tasks that something outside the scheduler will wake (the collector), or is posting. */
+    /* Tasks that something outside the scheduler will wake (the collector), or is posting; and
+     * cancellations under way. */
     _Atomic uint32_t outside_waits;
     /* Writers: procs, idle_count under lock. Read by every hg__ready. See Note [WAKE] in wake.c. */
     _Alignas(64) _Atomic uint32_t idle_count;
     _Atomic uint32_t spinning;
     /* Descriptors: poll.c says who looks at them, and when. */
-    _Atomic uint32_t net_fds;     /* open ones. Writers: net (seq_cst); readers: acquire */
-    _Atomic uint32_t poller;      /* 1: an idle proc sleeps on them, or is about to. Writers: it */
-    _Atomic uint32_t poll_due;    /* 1: it is long ago. Writers: monitor (1), who takes it (0) */
-    _Atomic uint32_t polls;       /* how often they were looked at; writers: who does */
-    _Atomic uint32_t eager_polls; /* so many pollers more get a successor at once */
-    _Atomic int64_t polled_at;    /* when a busy proc looked last; writers: they */
+    _Atomic uint32_t net_fds;  /* open ones. Writers: net (seq_cst); readers: acquire */
+    _Atomic uint32_t poller;   /* 1: an idle proc sleeps on them, or is about to. Writers: it */
+    _Atomic uint32_t poll_due; /* 1: it is long ago. Writers: monitor (1), who takes it (0) */
+    _Atomic uint32_t polls;    /* how often they were looked at; writers: who does */
+    /* So many pollers more get a successor at once; how often it was late lately. Writers: procs
+     * that ask; two at once may count as one. */
+    _Atomic uint32_t eager_polls, late_polls;
+    _Atomic int64_t polled_at; /* when a busy proc looked last; writers: they */
 
     _Alignas(64) struct hg_lock stacks_lock; /* STACKS: slabs, registry, global pools */
     /* registry[i >> 12][i & 4095]: all control blocks, never freed before fini. */
@@ -350,7 +376,8 @@ static inline struct hg_proc *hg__proc_of(struct hg_mutator *m)
 
 /* ---- parking (park.c) ---- */
 
-/* Begins a park of the calling task: a fresh ticket that wakers must claim. */
+/* Begins a park of the calling task: a fresh ticket that wakers must claim. It must end in a
+ * hg__park, as who cancels the task may win the park from here on. */
 uint64_t hg__park_begin(struct hg_tcb *t);
 /* Tries to win a park for `why`. True: exactly this caller; it may write what the waiter reads,
  * then hg__ready(t). */
@@ -411,6 +438,18 @@ _Noreturn void hg__park_from_scheduler(struct hg_proc *p, uint64_t ticket, int64
 
 /* The running task of the calling thread; NULL outside of tasks. */
 struct hg_tcb *hg__task_self(void);
+/* What a task is born with. Zero: detached, with the default stack. */
+struct hg_birth {
+    int (*fn)(void *);
+    void *arg;
+    size_t copy_bytes;            /* not 0: of what arg points to */
+    const char *name;             /* or NULL */
+    uint32_t pool;                /* class of its stack */
+    hg_task **handle;             /* where its handle goes, or NULL */
+    struct hg_group_state *group; /* in which it has a place, or NULL */
+};
+/* S: a new task of the calling one. 0, -EPERM, -EINVAL, -EAGAIN. */
+int hg__task_spawn(const struct hg_birth *b);
 /* A new runnable detached task from outside any task. 0 or -EAGAIN. */
 int hg__task_post(struct hg_sched *s, void (*fn)(void *), void *arg);
 /* Registry: the i-th control block ever made (i < registered), whatever its state now. */
@@ -425,6 +464,13 @@ int64_t hg__stack_scannable(struct hg_sched *s);
  * only, while the phase is OFF: it makes handshakes. */
 int hg__stack_trim(struct hg_sched *s, int n);
 
+/* ---- cancellation (cancel.c) ---- */
+
+/* Cancels every task there is but s->survivor, and from now on those to come. Any thread. A task
+ * that is neither `watched` nor parked now may park without having seen it, so this is repeated
+ * until all have ended. */
+void hg__cancel_all(struct hg_sched *s);
+
 /* ---- timers (timer.c) ---- */
 
 /* t is not armed, and no other call arms or stops it meanwhile. On a scheduler stack or a thread's
@@ -432,10 +478,11 @@ int hg__stack_trim(struct hg_sched *s, int n);
 void hg__timer_arm(struct hg_proc *p, struct hg_timer_node *t, int64_t when);
 /* The same for a timer that others may arm and stop at this moment, armed or not, from any stack of
  * p, which is current: the earlier time no longer holds. 1: it was armed, and will not fire at the
- * earlier time; 0: it was not; -EBUSY: its callback runs, and nothing was done but (*was) to take it
- * out of a heap; -EAGAIN: the same, as p has no memory for it yet: hg__timers_grow. */
+ * earlier time; 0: it was not; -EBUSY: its callback runs, and nothing was done but (*was) to take
+ * it out of a heap; -EAGAIN: the same, as p has no memory for it yet: hg__timers_grow. */
 int hg__timer_set(struct hg_proc *p, struct hg_timer_node *t, int64_t when, bool *was);
-/* Memory for more timers on p, if there is none left. On a scheduler stack. False: out of memory. */
+/* Memory for more timers on p, if there is none left. On a scheduler stack. False: out of
+ * memory. */
 bool hg__timers_grow(struct hg_proc *p);
 /* True: it was armed and will not fire; false: it fired, is firing, or was not armed. */
 bool hg__timer_stop(struct hg_timer_node *t);
@@ -448,8 +495,8 @@ bool hg__timer_is_firing(const struct hg_sched *s, const struct hg_timer_node *t
  * returns when the next is due. The caller is a proc on its scheduler stack. */
 int64_t hg__timers_run(struct hg_proc *p, int64_t now);
 /* Driver. Before ROOTS: which timers' objects are alive is not certain any more. After OFF, before
- * RESET: takes timers that lie in dead objects out of the heaps, and gives memory of heaps back that
- * they do not need. */
+ * RESET: takes timers that lie in dead objects out of the heaps, and gives memory of heaps back
+ * that they do not need. */
 void hg__timers_unsettle(struct hg_sched *s);
 void hg__timers_forget_dead(struct hg_sched *s);
 /* Timers that are armed now, deadlines of waiting tasks included. Any thread. */

@@ -7,7 +7,7 @@
  *       black (all that its stack holds was shaded, or is protected like everything on a black
  *       stack), else unscanned
  *   B2  `wait` takes a new ticket, so that whoever still knows the task that lived here before
- *       cannot wake this one
+ *       cannot wake this one; it is no park, so that nobody wins it
  *   B3  state becomes RUNNABLE last (release): a marker that finds the task in the registry sees a
  *       complete stack
  *
@@ -18,7 +18,7 @@
  * the stacks of those who wait; JOIN, the lock in it, guards them. The task's control block holds
  * the handle until the result is in it.
  */
-#include "runtime/sched/internal.h"
+#include "runtime/sched/group.h"
 
 #include <errno.h>
 #include <string.h>
@@ -33,8 +33,10 @@ struct join_waiter {
 };
 
 struct hg_task {
-    struct hg_lock lock;   /* JOIN: waiters */
-    _Atomic uint32_t done; /* writer: the exit, after result (release) */
+    struct hg_lock lock;    /* JOIN: waiters */
+    struct hg_sched *sched; /* constant */
+    struct hg_tcb *tcb;     /* until it ends; lock */
+    _Atomic uint32_t done;  /* writer: the exit, after result (release) */
     int result;
     struct join_waiter *waiters; /* lock */
 };
@@ -50,6 +52,7 @@ struct hg_tcb *hg__task_self(void)
 static void publish_result(struct hg_task *handle, int result)
 {
     hg__lock(&handle->lock);
+    handle->tcb = NULL;
     handle->result = result;
     hg_store_rel(&handle->done, 1u);
     struct join_waiter *w = handle->waiters;
@@ -64,16 +67,20 @@ static void publish_result(struct hg_task *handle, int result)
     hg__unlock(&handle->lock);
 }
 
-static void *exit_on_scheduler(void *m, void *result)
+static void *exit_on_scheduler(void *m, void *unused)
 {
     struct hg_proc *p = hg__proc_of(m);
     struct hg_tcb *t = p->current;
-    if (t->handle != NULL)
-        publish_result(t->handle, (int)(intptr_t)result);
+    (void)unused;
     HG_CHECK(hg_load_rlx(&t->stack_timers) == 0,
-             "task %llu%s%s ended while %u timers on its stack were armed",
-             (unsigned long long)t->id, t->name[0] != 0 ? " " : "", t->name,
-             hg_load_rlx(&t->stack_timers));
+             "task %llu%s%s ended with armed timers on its stack: %u", (unsigned long long)t->id,
+             t->name[0] != 0 ? " " : "", t->name, hg_load_rlx(&t->stack_timers));
+    if (hg_unlikely(t->groups != NULL))
+        hg__group_disown(t);
+    if (t->handle != NULL)
+        publish_result(t->handle, t->result);
+    if (t->group != NULL)
+        hg__group_leave(t->group, t);
     hg__task_off(p);
     if (hg_unlikely(p->sched->check))
         hg__stack_clear(t, (uintptr_t)t); /* the next task here may be born scanned */
@@ -84,22 +91,25 @@ static void *exit_on_scheduler(void *m, void *result)
     hg__schedule(p);
 }
 
-_Noreturn static void leave(int result)
+_Noreturn void hg__task_leave(struct hg_tcb *t)
 {
-    hg__on_scheduler(hg__self(), exit_on_scheduler, (void *)(intptr_t)result);
+    if (t->group != NULL)
+        hg__group_result(t, t->result);
+    hg__on_scheduler(hg__self(), exit_on_scheduler, NULL);
     __builtin_unreachable();
 }
 
 static void enter(void *arg)
 {
     struct hg_tcb *t = arg;
-    int result = 0;
     hg__switch_done(hg__self(), &t->stack);
     if (t->body != NULL)
         t->body(t->arg);
     else
-        result = t->fn(t->arg);
-    leave(result);
+        t->result = t->fn(t->arg);
+    if (hg_unlikely(t->defers != NULL))
+        hg__defers_left(t, (uintptr_t)__builtin_frame_address(0));
+    hg__task_leave(t);
 }
 
 /* ---- birth ---- */
@@ -120,18 +130,22 @@ static inline uint32_t birth_scan(const struct hg_mutator *m)
 }
 
 /* What a birth does to a control block, but for function, argument, scan word, id and state. top:
- * above the first frame. */
-static inline void prepare(struct hg_tcb *t, uintptr_t top)
+ * above the first frame. deadline: the ambient one. */
+static inline void prepare(struct hg_tcb *t, uintptr_t top, int64_t deadline)
 {
     t->handle = NULL;
     t->name[0] = 0;
     t->eager = t->untimed = 0;
     t->late = HG_HAND_OVER_UNKNOWN;
-    t->deadline = HG_FOREVER;
-    hg_store_rlx(&t->canceled, 0u);
+    t->deadline = deadline;
+    hg_store_rlx(&t->canceled, hg_load_rlx(&t->sched->shutdown));
     hg_store_rlx(&t->mask, 0u);
+    t->group = t->groups = NULL;
+    t->defers = NULL;
+    t->result = 0;
+    t->watched = false;
     memset(&t->stack.times, 0, sizeof t->stack.times);
-    hg_store_rlx(&t->wait, ((hg_load_rlx(&t->wait) >> 3) + 1) << 3); /* B2 */
+    hg_store_rlx(&t->wait, ((hg_load_rlx(&t->wait) >> 3) + 1) << 3 | HG_WAKE_VALUE); /* B2 */
     t->stack.sp = hg__ctx_init(top, enter, t);
 }
 
@@ -177,7 +191,7 @@ HG_API int hg_go(void (*fn)(void *), void *arg)
     struct hg_tcb *t = take(p, 0);
     if (hg_unlikely(t == NULL))
         return -EAGAIN;
-    prepare(t, (uintptr_t)t);
+    prepare(t, (uintptr_t)t, p->current->deadline);
     t->body = fn;
     t->arg = arg;
     hg__shade_words(m, &arg, 1);
@@ -207,7 +221,7 @@ HG_API int hg_go_copy(void (*fn)(void *), const void *args, size_t bytes)
     if (t == NULL)
         return -EAGAIN;
     void *copy = copy_args(m, t, args, bytes);
-    prepare(t, (uintptr_t)copy);
+    prepare(t, (uintptr_t)copy, p->current->deadline);
     t->body = fn;
     t->arg = copy;
     publish(p, t);
@@ -230,53 +244,86 @@ static void store_handle(const struct hg_tcb *self, hg_task **out, hg_task *hand
         hg_ref_store(out, handle);
 }
 
-static int check_attr(const struct hg_sched *s, const hg_task_attr *attr)
+/* A handle for b's task, and that task with all it has but a stack's first frame. m is current. */
+static struct hg_tcb *furnish(struct hg_mutator *m, const struct hg_birth *b, hg_task *handle)
 {
-    if (attr->size < sizeof *attr || attr->copy_bytes > COPY_MAX)
-        return -EINVAL;
-    int pool = hg__stack_class(s, attr->stack_bytes);
-    return pool >= 0 ? pool : -EINVAL;
-}
-
-HG_API int hg_go_with(const hg_task_attr *attr, int (*fn)(void *), void *arg, hg_task **out)
-{
-    static const hg_task_attr none = {.size = sizeof none};
-    struct hg_mutator *m = hg__task_mutator();
-    if (m == NULL)
-        return -EPERM;
-    if (attr == NULL)
-        attr = &none;
-    int pool = check_attr(hg__proc_of(m)->sched, attr);
-    if (pool < 0)
-        return pool;
-    hg_task *handle = NULL;
-    if (out != NULL) {
-        handle = hg__alloc(m, sizeof *handle, HG_LEAF, false); /* the last safepoint in here */
-        hg__lock_init(&handle->lock, HG_RANK_JOIN);
-        m = hg__self();
-    }
     struct hg_proc *p = hg__proc_of(m);
-    struct hg_tcb *t = take(p, (uint32_t)pool);
+    struct hg_tcb *t = take(p, b->pool);
     if (t == NULL)
-        return -EAGAIN;
-    if (attr->copy_bytes != 0)
-        arg = copy_args(m, t, arg, attr->copy_bytes);
+        return NULL;
+    void *arg = b->arg;
+    if (b->copy_bytes != 0)
+        arg = copy_args(m, t, arg, b->copy_bytes);
     else
         hg__shade_words(m, &arg, 1);
-    prepare(t, attr->copy_bytes != 0 ? (uintptr_t)arg : (uintptr_t)t);
-    if (attr->name != NULL)
-        set_name(t, attr->name);
+    prepare(t, b->copy_bytes != 0 ? (uintptr_t)arg : (uintptr_t)t, p->current->deadline);
+    if (b->name != NULL)
+        set_name(t, b->name);
     t->body = NULL;
-    t->fn = fn;
+    t->fn = b->fn;
     t->arg = arg;
     if (handle != NULL) {
         hg__shade_words(m, &handle, 1);
         t->handle = handle;
-        store_handle(p->current, out, handle);
+        t->watched = true;
+        handle->sched = p->sched;
+        handle->tcb = t; /* nobody else knows the handle yet */
+        store_handle(p->current, b->handle, handle);
     }
-    publish(p, t);
+    return t;
+}
+
+int hg__task_spawn(const struct hg_birth *b)
+{
+    struct hg_mutator *m = hg__task_mutator();
+    if (m == NULL)
+        return -EPERM;
+    if (b->copy_bytes > COPY_MAX)
+        return -EINVAL;
+    if (b->group != NULL) {
+        hg_safepoint();
+        int r = hg__group_enter(b->group, hg__task_self());
+        if (r != 0)
+            return r;
+        m = hg__self();
+    }
+    hg_task *handle = NULL;
+    if (b->handle != NULL) {
+        handle = hg__alloc(m, sizeof *handle, HG_LEAF, false); /* the last safepoint in here */
+        hg__lock_init(&handle->lock, HG_RANK_JOIN);
+        m = hg__self();
+    }
+    struct hg_tcb *t = furnish(m, b, handle);
+    if (t == NULL) {
+        if (b->group != NULL)
+            hg__group_leave(b->group, NULL);
+        return -EAGAIN;
+    }
+    if (b->group != NULL)
+        hg__group_add(b->group, t);
+    publish(hg__proc_of(m), t);
     return 0;
 }
+
+HG_API int hg_go_with(const hg_task_attr *attr, int (*fn)(void *), void *arg, hg_task **out)
+{
+    struct hg_birth b = {.fn = fn, .arg = arg, .handle = out};
+    const struct hg_tcb *self = hg__task_self();
+    if (self == NULL)
+        return -EPERM;
+    if (attr != NULL) {
+        int pool = hg__stack_class(self->sched, attr->stack_bytes);
+        if (attr->size < sizeof *attr || pool < 0)
+            return -EINVAL;
+        b.pool = (uint32_t)pool;
+        b.copy_bytes = attr->copy_bytes;
+        b.name = attr->name;
+        b.group = (struct hg_group_state *)(void *)attr->group;
+    }
+    return hg__task_spawn(&b);
+}
+
+HG_API void hg_cancel(hg_task *h) { hg__cancel_task(h->sched, &h->lock, &h->tcb); }
 
 /* ---- birth from outside ---- */
 
@@ -296,7 +343,7 @@ int hg__task_post(struct hg_sched *s, void (*fn)(void *), void *arg)
         t = hg__stack_get(s, NULL, 0);
     if (t == NULL)
         return -EAGAIN;
-    prepare(t, (uintptr_t)t);
+    prepare(t, (uintptr_t)t, HG_FOREVER);
     t->body = fn;
     t->arg = arg;
     t->id = hg_add_rlx(&s->next_id, 1u) + 1;

@@ -195,6 +195,8 @@ int hg__sched_init(struct hg_sched *s, struct hg_world *w, int procs, size_t sta
     s->seed = seed;
     s->max_threads = procs + THREADS_DEFAULT;
     hg__lock_init(&s->lock, HG_RANK_SCHED);
+    hg__lock_init(&s->cancel_lock, HG_RANK_CANCEL);
+    hg_list_init(&s->cancelling);
     hg__stacks_init(s, stack_bytes);
     s->procs = hg__meta_alloc(w->meta, (size_t)procs * sizeof(struct hg_proc *));
     if (s->procs == NULL)

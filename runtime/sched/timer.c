@@ -2,8 +2,9 @@
  *
  * A node knows the proc whose heap holds it (home) and its place there, so that it can be stopped
  * from anywhere.
- *   T1  a node is in the heap of its home and in no other. home goes from NULL to p, and back, under
- *       p's TIMERS lock only; two procs that arm the same node at once settle it by compare-and-swap
+ *   T1  a node is in the heap of its home and in no other. home goes from NULL to p, and back,
+ *       under p's TIMERS lock only; two procs that arm the same node at once settle it by
+ *       compare-and-swap
  *   T2  the heap's order: H1 in timerheap.c
  *   T3  `next` is when the first is due, or INT64_MAX; written under the lock, read by anyone as
  *       a hint
@@ -11,7 +12,8 @@
  *       hg__timer_stop has returned, a timer that fired has won or lost the very park it was armed
  *       for, and cannot meet a later one
  *   T5  while the callback of a program's timer runs, its node is in no heap: so callbacks of one
- *       timer never overlap. What the callback itself arms is put into the heap after it (fire_again)
+ *       timer never overlap. What the callback itself arms is put into the heap after it
+ *       (fire_again)
  *   T6  when sweeping begins no heap holds a node that lies in a dead object
  * An armed timer is no root: its memory must be reachable otherwise. Deadlines lie in control
  * blocks.
@@ -26,19 +28,19 @@
  * the callback has armed it again: it may free the timer, or let those go on who do.
  *
  * Timers in the collected heap. The heaps' reference to a node is weak.
- *   - `settled`: every node in the heap lies in a living object. So it is from the end of one cycle's
- *     marking to the next cycle's beginning.
+ *   - `settled`: every node in the heap lies in a living object. So it is from the end of one
+ *     cycle's marking to the next cycle's beginning.
  *   - In ROOTS and MARK firing is a weak read: it shades the object, which lives on for this cycle
  *     at least. (The next FLUSH round asks the mutator that did it.)
- *   - From WEAK_PENDING until the walk has come by, which objects are dead is decided, but cannot be
- *     read from the marks: an ambiguous word may have marked a dead one after the last FLUSH, which
- *     is taken back at OFF, and nobody may come to hold it. So what is due is put off, for as long
- *     as two handshakes and the walk take
+ *   - From WEAK_PENDING until the walk has come by, which objects are dead is decided, but cannot
+ *     be read from the marks: an ambiguous word may have marked a dead one after the last FLUSH,
+ *     which is taken back at OFF, and nobody may come to hold it. So what is due is put off, for as
+ *     long as two handshakes and the walk take
  *   - After OFF the marks are final, and nothing is swept before RESET. The driver walks the heaps
- *     and takes out what lies in unmarked objects (T6), some at a time, so that nobody waits long for
- *     the lock. Nobody can reach such a timer, so it is neither stopped nor armed meanwhile; others
- *     may move it in the heap, which H3 is about. The walk ends: it is repeated only when a timer
- *     that was armed meanwhile has moved a dead one, and begins with fewer of them
+ *     and takes out what lies in unmarked objects (T6), some at a time, so that nobody waits long
+ *     for the lock. Nobody can reach such a timer, so it is neither stopped nor armed meanwhile;
+ *     others may move it in the heap, which H3 is about. The walk ends: it is repeated only when a
+ *     timer that was armed meanwhile has moved a dead one, and begins with fewer of them
  * A callback runs without a safepoint, so that what it holds needs no root. Its argument is shaded
  * (sync/timer.c): it may come from a stack that is not scanned yet.
  *
@@ -46,8 +48,8 @@
  * thread does at any time, would take TIMERS); to keep timers of objects in lists of their own (16
  * more bytes in each); to go back to MARK for a timer that is due in WEAK_PENDING: a program with
  * timers that are due all the time would never see the end of a cycle. Known: a timer in a dropped
- * object that arms itself again and again, more often than a marking lasts, fires in each cycle, and
- * so is never collected.
+ * object that arms itself again and again, more often than a marking lasts, fires in each cycle,
+ * and so is never collected.
  */
 #include "runtime/sched/internal.h"
 
@@ -323,8 +325,8 @@ static void begin_callback(struct hg_proc *self, struct hg_timer_node *t)
     hg_store_rlx(&t->fired_by, (uint16_t)(self->index + 1));
 }
 
-/* Arms it again if the callback wanted that. Others that would arm it see that it is firing, but may
- * have claimed it for the moment that they need to see it. */
+/* Arms it again if the callback wanted that. Others that would arm it see that it is firing, but
+ * may have claimed it for the moment that they need to see it. */
 static void end_callback(struct hg_proc *self)
 {
     struct hg_timer_node *t = hg_load_rlx(&self->firing);
@@ -351,8 +353,8 @@ static bool first_is_alive(struct hg_proc *p, struct hg_timer_node *t)
     return true;
 }
 
-/* A timer's fire, if it is due; the heap is locked, and unlocked meanwhile. *tail: of the tasks to be
- * made ready. */
+/* A timer's fire, if it is due; the heap is locked, and unlocked meanwhile. *tail: of the tasks to
+ * be made ready. */
 static void fire_first(struct hg_proc *p, int64_t now, struct hg_tcb ***tail)
 {
     struct hg_timers *h = &p->timers;
@@ -420,7 +422,7 @@ static void walk_some(struct hg_proc *p)
 }
 
 /* T6, for the audit. */
-static bool all_alive(const struct hg_proc *p)
+static __attribute__((unused)) bool all_alive(const struct hg_proc *p)
 {
     const struct hg_timers *h = &p->timers;
     for (uint32_t i = 0; i < h->n; i++) {

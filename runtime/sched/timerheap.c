@@ -8,11 +8,11 @@
  *
  *   H1  at(i).when >= at((i - 1) / 4).when, and at(i).node->index == i
  *   H2  room = slots of all segments - 3; n <= room
- *   H3  while a walk for dead timers is under way (weak_at != 0), it goes from the end to the front:
- *       entries from weak_at on have been looked at. A dead one that comes from before weak_at to
- *       a place behind it is noted (pass_walk). Only the parents that make way for an entry that
- *       rises can do that: what is put at the end was armed by somebody alive, and what sinks comes
- *       from the end
+ *   H3  while a walk for dead timers is under way (weak_at != 0), it goes from the end to the
+ *       front: entries from weak_at on have been looked at. A dead one that comes from before
+ *       weak_at to a place behind it is noted (pass_walk). Only the parents that make way for an
+ *       entry that rises can do that: what is put at the end was armed by somebody alive, and what
+ *       sinks comes from the end
  *
  * All under the heap's lock. Rejected: a growing array, which copies 80 MB when the 5,000,000th
  * timer is armed, or a reservation for the largest heap per proc, which does not fit under a limit
@@ -99,9 +99,8 @@ void hg__timerheap_move(struct hg_timers *h, uint32_t i, int64_t when)
 
 static void set_room(struct hg_timers *h)
 {
-    h->room = h->segments == 0
-                  ? 0
-                  : (1u << (HG_TIMER_FIRST_SHIFT + h->segments - 1)) - HG_TIMER_LEAD;
+    h->room =
+        h->segments == 0 ? 0 : (1u << (HG_TIMER_FIRST_SHIFT + h->segments - 1)) - HG_TIMER_LEAD;
 }
 
 void hg__timerheap_add_segment(struct hg_timers *h, struct hg_timer_entry *segment)

@@ -39,11 +39,11 @@
 enum hg_proc_wake { AWAKE, ASLEEP, POLLS, WOKEN };
 
 #define SPIN_ROUNDS   4
-#define NEAR_TIMER_NS INT64_C(20000) /* a sleep shorter than this is not worth it */
+#define NEAR_TIMER_NS INT64_C(20000)  /* a sleep shorter than this is not worth it */
 #define EARLY_MAX_NS  INT64_C(100000) /* a sleep ends at most this much before a timer */
 #define EARLY_SHARE   50              /* and of a proc's time, this part at most is spun away so */
 #define EARLY_SAVED   INT64_C(1000000)
-#define LATE_TIMER_NS INT64_C(1000)  /* a busy proc gets to its timers between two tasks */
+#define LATE_TIMER_NS INT64_C(1000) /* a busy proc gets to its timers between two tasks */
 
 /* ---- waking ---- */
 
@@ -308,9 +308,9 @@ static void wait_near(struct hg_proc *p, int64_t deadline)
         p->early.credit -= now - began;
 }
 
-/* The kernel wakes a thread some 50 us after the time that it was told. A proc that sleeps until its
- * next timer asks for a time so much earlier, as it learns, and spins the rest away: as long as that
- * is a small part of its time. Returns how much earlier; 0: it has spun enough. */
+/* The kernel wakes a thread some 50 us after the time that it was told. A proc that sleeps until
+ * its next timer asks for a time so much earlier, as it learns, and spins the rest away: as long as
+ * that is a small part of its time. Returns how much earlier; 0: it has spun enough. */
 static int64_t sleep_earlier(struct hg_proc *p, int64_t now)
 {
     p->early.credit += (now - p->early.seen) / EARLY_SHARE;

@@ -5,13 +5,14 @@
  * mutex is let go after the queue, the task may be woken before that; it then waits for the mutex,
  * which is still held on its behalf, and so the mutex's memory stays.
  *
- * A wait returns for one of three reasons: a signal, its deadline, cancellation. Exactly one wins the
- * park: a signal is never spent on a task whose wait ends for another reason, and no wait returns for
- * no reason. On return the mutex is held in each case: getting it back is not ended early.
+ * A wait returns for one of three reasons: a signal, its deadline, cancellation. Exactly one wins
+ * the park: a signal is never spent on a task whose wait ends for another reason, and no wait
+ * returns for no reason. On return the mutex is held in each case: getting it back is not ended
+ * early.
  *
- * First come, first served. Rejected: moving the records of a broadcast to the queue of the mutex, so
- * that they wake one by one. Waking one that only waits for the mutex costs two switches, and the
- * mutex lets those who are awake compete (mutex.c).
+ * First come, first served. Rejected: moving the records of a broadcast to the queue of the mutex,
+ * so that they wake one by one. Waking one that only waits for the mutex costs two switches, and
+ * the mutex lets those who are awake compete (mutex.c).
  */
 #include "runtime/sync/wait.h"
 

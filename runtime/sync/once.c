@@ -3,8 +3,8 @@
  * State: NEW      not done, nobody is at it
  *        RUNNING  `owner` is at it. NEW to RUNNING and back: under the queue's lock
  *        DONE     for good. Release; a call that finds it (acquire) sees what was done
- * A try that fails, or whose task was cancelled in it, leaves the state NEW and wakes the first that
- * waits, which tries in its turn. All that wait are woken by DONE.
+ * A try that fails, or whose task was cancelled in it, leaves the state NEW and wakes the first
+ * that waits, which tries in its turn. All that wait are woken by DONE.
  */
 #include "runtime/sync/wait.h"
 
@@ -24,28 +24,48 @@ _Static_assert(_Alignof(struct once) <= _Alignof(hg_once), "aligned for one");
 
 static inline struct once *once_of(hg_once *o) { return (struct once *)(void *)o; }
 
-static int run(struct once *x, int (*fn)(void *), void *arg)
+/* One call of fn. On the stack of who makes it. */
+struct attempt {
+    struct once *once;
+    int result;
+};
+
+/* Also when the task leaves fn by hg_task_exit: then the attempt has failed. */
+static void end(void *arg)
 {
-    int r = fn(arg);
-    struct hg_tcb *next = NULL;
+    const struct attempt *a = arg;
+    struct once *x = a->once;
     hg__sync_lock(&x->queue);
     x->owner = NULL;
-    if (r == 0) {
-        hg_store_rel(&x->state, DONE);
+    hg_store_rel(&x->state, a->result == 0 ? DONE : NEW);
+    if (a->result == 0) {
         hg__sync_wake_all(&x->queue);
-        return 0;
+        return;
     }
-    hg_store_rlx(&x->state, NEW);
     struct hg_sync_waiter *w = hg__sync_claim(&x->queue);
-    if (w != NULL)
-        next = w->task;
+    struct hg_tcb *next = w != NULL ? w->task : NULL;
     hg__unlock(&x->queue.lock);
     if (next != NULL)
         hg__ready(next, false);
-    return r;
 }
 
-/* The queue locked. 0: it is done; 1: the caller is to do it; -EAGAIN: another is at it; -EDEADLK. */
+static int run(struct once *x, int (*fn)(void *), void *arg)
+{
+    struct attempt a = {x, -ECANCELED};
+    hg_defer_node d;
+    bool task = hg__task_self() != NULL;
+    if (task)
+        hg_defer(&d, end, &a);
+    a.result = fn(arg);
+    if (task)
+        hg_defer_run(&d);
+    else
+        end(&a);
+    return a.result;
+}
+
+/* The queue locked. 0: it is done; 1: the caller is to do it; -EAGAIN: another is at it;
+ * -EDEADLK. */
 static int look(struct once *x, struct hg_tcb *self)
 {
     uintptr_t s = hg_load_rlx(&x->state);

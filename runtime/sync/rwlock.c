@@ -6,12 +6,12 @@
  *             readers   the rest, in units of READER
  * While nobody waits, everything is one compare-and-swap. While WAITERS is set newcomers queue up,
  * readers too: so writers do not starve. And the lock is handed over, never let go: the last holder
- * gives it to the first in the queue, if that is a reader with all readers that follow it. So readers
- * do not starve either: in front of each are at most those who came before it.
+ * gives it to the first in the queue, if that is a reader with all readers that follow it. So
+ * readers do not starve either: in front of each are at most those who came before it.
  *
- * While WAITERS is set the state changes in two ways: a reader that is not the last one takes itself
- * off, by compare-and-swap; all else is done under the queue's lock. So under that lock the last
- * holder may simply store.
+ * While WAITERS is set the state changes in two ways: a reader that is not the last one takes
+ * itself off, by compare-and-swap; all else is done under the queue's lock. So under that lock the
+ * last holder may simply store.
  *
  * A writer that gives up may have been all that kept readers behind it from joining those who hold
  * the lock: who gives up lets them in.
@@ -89,7 +89,8 @@ static void give_up(struct rwlock *x, struct hg_sync_waiter *w)
     uintptr_t s = hg_load_rlx(&x->state);
     if ((s & WAITERS) && !(s & WRITER)) {
         uintptr_t readers = claim_readers(x, &won);
-        hg_add_acqrel(&x->state, readers); /* to those who hold it: WAITERS is set, so somebody does */
+        hg_add_acqrel(&x->state,
+                      readers); /* to those who hold it: WAITERS is set, so somebody does */
     }
     if (x->queue.first == NULL)
         (void)hg_and_acqrel(&x->state, ~WAITERS);
@@ -131,12 +132,15 @@ static inline int lock(hg_rwlock *l, uintptr_t kind, int64_t deadline)
 }
 
 HG_API int hg_rwlock_lock_read(hg_rwlock *l, int64_t deadline) { return lock(l, READER, deadline); }
-HG_API int hg_rwlock_lock_write(hg_rwlock *l, int64_t deadline) { return lock(l, WRITER, deadline); }
+HG_API int hg_rwlock_lock_write(hg_rwlock *l, int64_t deadline)
+{
+    return lock(l, WRITER, deadline);
+}
 
 /* ---- unlock ---- */
 
-/* By a holder that has found itself the last one, and WAITERS set. True: the lock is handed over, and
- * may be gone. False: that is so no more (who gave up has let readers in), or nobody waits. */
+/* By a holder that has found itself the last one, and WAITERS set. True: the lock is handed over,
+ * and may be gone. False: that is so no more (who gave up has let readers in), or nobody waits. */
 static bool hand_over(struct rwlock *x, uintptr_t held)
 {
     struct hg_sync_won won = {0};
@@ -179,7 +183,8 @@ static inline void unlock(struct rwlock *x, uintptr_t kind)
 HG_API void hg_rwlock_unlock_read(hg_rwlock *l)
 {
     struct rwlock *x = rwlock_of(l);
-    HG_CHECK(hg_load_rlx(&x->state) >= READER, "hg_rwlock_unlock_read: no reader holds %p", (void *)x);
+    HG_CHECK(hg_load_rlx(&x->state) >= READER, "hg_rwlock_unlock_read: no reader holds %p",
+             (void *)x);
     unlock(x, READER);
 }
 

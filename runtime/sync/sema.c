@@ -1,12 +1,13 @@
-/* sema.c: a counting semaphore: units that tasks acquire, one or several at a time, and release. First
- * come, first served: who wants many is not overtaken by those who want few.
+/* sema.c: a counting semaphore: units that tasks acquire, one or several at a time, and release.
+ * First come, first served: who wants many is not overtaken by those who want few.
  *
- * State word: WAITERS  the queue is not empty (or its waiters are about to time out). Set and cleared
+ * State word: WAITERS  the queue is not empty (or its waiters are about to time out). Set and
+ * cleared
  *                      under the queue's lock
  *             units    the rest, in units of UNIT
- * While nobody waits everything is one compare-and-swap. While WAITERS is set the state changes under
- * the queue's lock only: who acquires queues up, who releases gives the units to those at the front,
- * as far as they go.
+ * While nobody waits everything is one compare-and-swap. While WAITERS is set the state changes
+ * under the queue's lock only: who acquires queues up, who releases gives the units to those at the
+ * front, as far as they go.
  *
  * Who gives up may have been all that kept those behind it from their units: it serves them.
  *
@@ -57,8 +58,8 @@ static bool take_or_announce(struct sema *x, uintptr_t n)
     return has(s, n);
 }
 
-/* Gives `units`, in the hands of the caller, to those at the front of the queue, which is locked and
- * not empty. Returns what is left. */
+/* Gives `units`, in the hands of the caller, to those at the front of the queue, which is locked
+ * and not empty. Returns what is left. */
 static uintptr_t serve(struct sema *x, uintptr_t units, struct hg_sync_won *won)
 {
     for (struct hg_sync_waiter *w; (w = x->queue.first) != NULL && w->wants <= units;) {

@@ -1,9 +1,10 @@
 /* ticker.c: ticks at fixed times.
  *
- * A ticker is the time of its next tick and the period. Nothing is armed: who waits parks until that
- * time, and takes the tick, under the lock, by moving `next` on by so many periods that it lies in
- * the future. So there is no drift, ticks that were missed become one, and none is left over after
- * a stop or a new start. Of several tasks that wait all wake at the tick's time, and one gets it.
+ * A ticker is the time of its next tick and the period. Nothing is armed: who waits parks until
+ * that time, and takes the tick, under the lock, by moving `next` on by so many periods that it
+ * lies in the future. So there is no drift, ticks that were missed become one, and none is left
+ * over after a stop or a new start. Of several tasks that wait all wake at the tick's time, and one
+ * gets it.
  *
  * Under the queue's lock: period 0: stopped. `next` is read without it, as a hint.
  */

@@ -5,13 +5,13 @@
  * With a function:
  *   - hg_timer_reset arms on the calling proc, wherever it was armed before. So a timer comes into
  *     the heap of a proc that is awake, and no other has to be woken for it
- *   - who must wait for a callback that runs on another proc spins for a moment, then lets other
- *     tasks run
+ *   - who must wait for a callback that runs on another proc spins for a moment, then sleeps
  *
- * Without: `when` is the whole state, HG_FOREVER: not armed. It changes under the queue's lock only,
- * and who waits parks with it as the deadline of the park. A change wakes all who wait, and they look
- * again. Firing is the moment in which one of them finds, under the lock, that the time has come, and
- * makes it HG_FOREVER. So a firing goes to one wait or is prevented by one stop, by the lock alone.
+ * Without: `when` is the whole state, HG_FOREVER: not armed. It changes under the queue's lock
+ * only, and who waits parks with it as the deadline of the park. A change wakes all who wait, and
+ * they look again. Firing is the moment in which one of them finds, under the lock, that the time
+ * has come, and makes it HG_FOREVER. So a firing goes to one wait or is prevented by one stop, by
+ * the lock alone.
  */
 #include "runtime/sync/wait.h"
 
@@ -68,17 +68,20 @@ static struct hg_proc *proc_here(const char *what)
 static bool in_callback(const struct hg_proc *p) { return hg_load_rlx(&p->firing) != NULL; }
 
 /* On a task: waits until the callback of x does not run on another proc, or a new one does. A
- * callback that takes longer than a few microseconds was most likely put off its CPU, perhaps by the
- * very task that it woke and that stops the timer now. Yielding would keep that CPU busy until the
- * kernel takes it away, a millisecond or more later; sleeping gives it up. */
+ * callback that takes longer than a few microseconds was most likely put off its CPU, perhaps by
+ * the very task that it woke and that stops the timer now. Yielding would keep that CPU busy until
+ * the kernel takes it away, a millisecond or more later; sleeping gives it up. */
 static void wait_for_callback(const struct timer *x, const struct hg_sched *s)
 {
+    struct hg_tcb *t = hg__task_self();
+    uint32_t mask = hg__mask(t); /* it is waited for also by who is cancelled */
     for (int i = 0; hg__timer_is_firing(s, &x->callback.node, NULL); i++) {
         if (i < SPINS)
             hg_cpu_relax();
         else
             hg_sleep(CALLBACK_NS);
     }
+    hg__unmask(t, mask);
 }
 
 static void *grow_on_scheduler(void *m, void *unused)

@@ -364,6 +364,111 @@ Test(blocking, who_gives_up_leaves_the_rest_to_the_pool)
     }
 }
 
+/* ---- cancellation, and the ambient deadline ---- */
+
+/* What hg_cancel does to a task that waits. */
+static void cancel(struct hg_tcb *t)
+{
+    hg_store_sc(&t->canceled, 1u);
+    while (hg_load_acq(&t->state) != HG_TASK_WAITING)
+        hg_yield();
+    uint64_t wait = hg_load_acq(&t->wait);
+    if ((wait & 7u) == HG_WAKE_NONE && hg_load_rlx(&t->mask) == 0 &&
+        hg__park_claim(t, wait >> 3, HG_WAKE_CANCEL))
+        hg__ready(t, false);
+}
+
+struct canceled {
+    struct gate *gate;
+    struct hg_tcb *_Atomic who;
+    _Atomic int got; /* what the call returned; 1: nothing yet */
+    bool copy;
+};
+static int pass_and_answer(void *arg)
+{
+    pass(*(struct gate **)arg);
+    return 5;
+}
+static void call_until_canceled(void *arg)
+{
+    struct canceled *c = arg;
+    hg_store_rel(&c->who, hg__task_self());
+    if (c->copy)
+        hg_store_rel(&c->got, hg_blocking_copy(pass_and_answer, &c->gate, sizeof c->gate,
+                                               count_drop, HG_FOREVER, NULL));
+    else
+        hg_store_rel(&c->got, hg_blocking(pass_and_answer, &c->gate));
+    /* It is for good. */
+    CHECK(hg_blocking(pass_and_answer, &c->gate) == -ECANCELED);
+    CHECK(hg_blocking_copy(pass_and_answer, &c->gate, sizeof c->gate, count_drop, HG_FOREVER,
+                           NULL) == -ECANCELED);
+    hg_add_acqrel(&ended, 1);
+}
+static int cancels(void *arg)
+{
+    static struct gate g;
+    static struct canceled c[4]; /* running on a stack, with a copy; the same in the queue */
+    (void)arg;
+    hg_store_rlx(&g.open, 0);
+    hg_store_rlx(&g.inside, 0);
+    for (int i = 0; i < 4; i++) {
+        hg_store_rlx(&c[i].who, NULL);
+        hg_store_rlx(&c[i].got, 1);
+        c[i].gate = &g;
+        c[i].copy = i % 2 != 0;
+        go(call_until_canceled, &c[i]);
+        if (i < 2)
+            wait_inside(&g, i + 1);
+    }
+    for (int i = 0; i < 4; i++) {
+        while (hg_load_acq(&c[i].who) == NULL)
+            hg_yield();
+        cancel(hg_load_acq(&c[i].who));
+    }
+    yield_until(&c[1].got, -ECANCELED);
+    yield_until(&c[2].got, -ECANCELED);
+    yield_until(&c[3].got, -ECANCELED);
+    hg_sleep(5 * MS);
+    CHECK(hg_load_acq(&c[0].got) == 1); /* its argument is on its stack */
+    CHECK(hg_load_acq(&g.inside) == 2);
+    hg_store_rel(&g.open, 1);
+    yield_until(&c[0].got, 5);
+    yield_until(&ended, 4);
+    while (hg_load_acq(&drops) < 6) /* the running copy's by its thread; one of each second call */
+        hg_sleep(MS / 5);
+    hg_sleep(MS);
+    CHECK(hg_load_acq(&drops) == 6 && hg_load_acq(&g.inside) == 2);
+    return 0;
+}
+Test(blocking, cancellation)
+{
+    for (int procs = 1; procs <= 2; procs++) {
+        hg_store_rlx(&drops, 0);
+        hg_store_rlx(&ended, 0);
+        cr_assert_eq(run_with(procs, 2, cancels, NULL), 0);
+    }
+}
+
+static int ambient(void *arg)
+{
+    static struct gate g;
+    int64_t start = hg_now();
+    struct gate *gate = &g;
+    struct hg_tcb *t = hg__task_self();
+    (void)arg;
+    int64_t before = t->deadline;
+    t->deadline = hg_in(20 * MS);
+    CHECK(hg_blocking_copy(pass_and_answer, &gate, sizeof gate, count_drop, HG_FOREVER, NULL) ==
+          -ETIMEDOUT);
+    CHECK(hg_now() - start >= 20 * MS);
+    CHECK(hg_blocking(pass_and_answer, &gate) == -ETIMEDOUT);
+    t->deadline = before;
+    hg_store_rel(&g.open, 1);
+    CHECK(hg_blocking(pass_and_answer, &gate) == 5);
+    return 0;
+}
+Test(blocking, the_ambient_deadline_counts) { cr_assert_eq(run_with(1, 1, ambient, NULL), 0); }
+
 /* ---- reports, misuse ---- */
 
 static int sleep_a_while(void *arg)

@@ -208,13 +208,13 @@ static void give_up(void *arg)
 {
     struct given g = {NULL, 1};
     (void)arg;
-    CHECK(hg_blocking_copy(wait_at_gate, &g, sizeof g, free_made, hg_in(5 * MS), NULL) ==
+    CHECK(hg_blocking_copy(wait_at_gate, &g, sizeof g, free_made, hg_in(20 * MS), NULL) ==
           -ETIMEDOUT);
     CHECK(g.made == NULL && g.value == 1);
 }
 Test(blocking_end, close_does_not_wait_for_calls_that_were_given_up)
 {
-    int before = count_threads();
+    int before = count_threads(), outlived = 0;
     hg_options o;
     hg_options_init(&o, sizeof o);
     o.procs = 2;
@@ -233,13 +233,15 @@ Test(blocking_end, close_does_not_wait_for_calls_that_were_given_up)
             usleep(1000);
         cr_assert_eq(closed, 0);
         cr_assert_eq(hg_load_acq(&ended), 0);
-        int late = hg_load_acq(&inside);
-        cr_assert_eq(late, 2);
-        cr_assert_eq(hg_load_acq(&drops), 2);
-        cr_assert_eq(count_threads(), before + late);
+        /* Those that had not begun are dropped by now; the others have a thread each. */
+        int running = 4 - hg_load_acq(&drops);
+        cr_assert(running >= 0 && running <= 2, "%d calls on 2 threads", running);
+        cr_assert_eq(count_threads(), before + running);
+        outlived += running;
         hg_store_rel(&open_gate, 1);
         cr_assert(comes_to_be(&drops, 4));
         cr_assert(threads_come_to_be(before));
-        cr_assert_eq(hg_load_acq(&ended), 2);
+        cr_assert_eq(hg_load_acq(&ended), running);
     }
+    cr_assert_gt(outlived, 0);
 }

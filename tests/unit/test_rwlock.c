@@ -91,7 +91,8 @@ static void stand_in_line(void *arg)
     struct place p = *(struct place *)arg;
     struct line *x = p.line;
     hg_add_acqrel(&x->waiting, 1);
-    int r = p.write ? hg_rwlock_lock_write(&x->l, p.deadline) : hg_rwlock_lock_read(&x->l, p.deadline);
+    int r =
+        p.write ? hg_rwlock_lock_write(&x->l, p.deadline) : hg_rwlock_lock_read(&x->l, p.deadline);
     if (p.deadline != HG_FOREVER) {
         CHECK(r == -ETIMEDOUT);
         return;
@@ -208,7 +209,8 @@ static void join_crowd(void *arg)
     for (int i = 0; i < c->rounds; i++) {
         bool write = hg_rand_below(&rand, 4) == 0;
         int64_t deadline = some_deadline(&rand);
-        int r = write ? hg_rwlock_lock_write(&c->l, deadline) : hg_rwlock_lock_read(&c->l, deadline);
+        int r =
+            write ? hg_rwlock_lock_write(&c->l, deadline) : hg_rwlock_lock_read(&c->l, deadline);
         hg_add_acqrel(r == 0 ? &c->got : &c->gave_up, 1);
         if (r != 0)
             CHECK(deadline != HG_FOREVER && r == (deadline == HG_NOW ? -EAGAIN : -ETIMEDOUT));
@@ -278,8 +280,8 @@ static int among(void (*others)(void *), bool write)
     hg_yield();
     for (int i = 0; i < 200; i++) {
         int64_t deadline = hg_in(20 * S);
-        CHECK((write ? hg_rwlock_lock_write(&s.l, deadline) : hg_rwlock_lock_read(&s.l, deadline)) ==
-              0);
+        CHECK((write ? hg_rwlock_lock_write(&s.l, deadline)
+                     : hg_rwlock_lock_read(&s.l, deadline)) == 0);
         if (write)
             hg_rwlock_unlock_write(&s.l);
         else
@@ -294,7 +296,10 @@ static int nobody_starves(void *arg)
     (void)arg;
     return among(read_on, true) + among(write_on, false);
 }
-ParameterizedTestParameters(rwlock, nobody_starves) { return cr_make_param_array(int, on_procs, 3); }
+ParameterizedTestParameters(rwlock, nobody_starves)
+{
+    return cr_make_param_array(int, on_procs, 3);
+}
 ParameterizedTest(int *procs, rwlock, nobody_starves)
 {
     cr_assert_eq(run_on(*procs, nobody_starves, NULL), 0);

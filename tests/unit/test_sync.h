@@ -9,6 +9,7 @@
 #include "base/atomic.h"
 
 #include <hedge/hedge.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,7 +45,36 @@ static inline int run_on_seed(int procs, uint64_t seed, int (*first)(void *), vo
     return hg_run(first, arg, &o);
 }
 
-/* The same with a collection at every few allocations' slow paths, and swept memory filled with a
+/* A program of tasks in a host: other threads may do something to its tasks at any time, so that
+ * waiting for them is no deadlock. Then the runtime is shut down and closed. */
+struct hosted {
+    int (*first)(void *);
+    void *arg;
+    int result;
+    sem_t done;
+};
+static inline void run_first(void *arg)
+{
+    struct hosted *h = arg;
+    h->result = h->first(h->arg);
+    sem_post(&h->done);
+}
+static inline int run_hosted(const hg_options *o, int (*first)(void *), void *arg)
+{
+    struct hosted h = {.first = first, .arg = arg};
+    hg_runtime *rt;
+    CHECK(hg_runtime_open(o, &rt) == 0);
+    CHECK(sem_init(&h.done, 0, 0) == 0);
+    CHECK(hg_post(rt, run_first, &h) == 0);
+    while (sem_wait(&h.done) != 0)
+        ;
+    CHECK(hg_runtime_shutdown(rt, hg_in(INT64_C(60000000000))) == 0);
+    CHECK(hg_runtime_close(rt) == 0);
+    sem_destroy(&h.done);
+    return h.result;
+}
+
+/* run_on with a collection at every few allocations' slow paths, and swept memory filled with a
  * pattern: an object that is freed too early does not pass for what it was. The verifier
  * (options.check) is not used: a stack word of which one half is old looks like a reference, and
  * after enough of these races it meets one. */

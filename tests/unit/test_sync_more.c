@@ -103,13 +103,13 @@ Test(cond, needs_a_task)
     hg_cond_broadcast(&c);
 }
 
-/* A bounded buffer with one signal for each change. Consumers and producers give up after short times
- * and come again. A lost wake-up ends in a deadlock of those that wait for ever; a spurious one is
- * seen as more wake-ups than signals. */
+/* A bounded buffer with one signal for each change. Consumers and producers give up after short
+ * times and come again. A lost wake-up ends in a deadlock of those that wait for ever; a spurious
+ * one is seen as more wake-ups than signals. */
 struct buffer {
     hg_mutex m;
     hg_cond not_empty, not_full;
-    int items, room;                  /* m */
+    int items, room;          /* m */
     int64_t put, taken;       /* m */
     int64_t signalled, woken; /* m: not_empty's */
     int64_t total;
@@ -175,8 +175,7 @@ static void consume(void *arg)
 }
 static int bounded_buffer(void *arg)
 {
-    struct buffer b = {
-        .room = 3, .total = (int64_t)test_scaled(50000), .seed = *(uint64_t *)arg};
+    struct buffer b = {.room = 3, .total = (int64_t)test_scaled(50000), .seed = *(uint64_t *)arg};
     hg_waitgroup_add(&b.g, 16);
     for (int i = 0; i < 8; i++) {
         go(produce, &b);
@@ -189,8 +188,8 @@ static int bounded_buffer(void *arg)
 }
 Test(cond, bounded_buffer) { run_random("bounded_buffer", bounded_buffer); }
 
-/* Each signal is sent while somebody waits whose wait will end in no other way, and so wakes exactly
- * one, however many others give up at the same moment. */
+/* Each signal is sent while somebody waits whose wait will end in no other way, and so wakes
+ * exactly one, however many others give up at the same moment. */
 struct turns {
     hg_mutex m;
     hg_cond c;
@@ -292,7 +291,8 @@ static int sema_order(void *arg)
 {
     hg_sema s = {{0}};
     _Atomic int got = 0;
-    struct claim c[] = {{&s, 10, HG_FOREVER, &got, 0, 0}, {&s, 1, HG_FOREVER, &got, 1, 0},
+    struct claim c[] = {{&s, 10, HG_FOREVER, &got, 0, 0},
+                        {&s, 1, HG_FOREVER, &got, 1, 0},
                         {&s, 2, HG_FOREVER, &got, 2, 0}};
     struct claim d[] = {{&s, 50, hg_in(20 * MS), &got, -1, -ETIMEDOUT},
                         {&s, 1, HG_FOREVER, &got, -1, 0}};
@@ -340,7 +340,8 @@ static void use_pool(void *arg)
     for (int i = 0; i < p->rounds; i++) {
         int64_t n = hg_rand_below(&rand, (uint32_t)p->units + 1);
         bool forever = hg_rand_below(&rand, 3) == 0;
-        int r = hg_sema_acquire(&p->s, n, forever ? HG_FOREVER : hg_in(hg_rand_below(&rand, 10000)));
+        int r =
+            hg_sema_acquire(&p->s, n, forever ? HG_FOREVER : hg_in(hg_rand_below(&rand, 10000)));
         hg_add_acqrel(r == 0 ? &p->got : &p->gave_up, 1);
         CHECK(r == 0 || (!forever && r == -ETIMEDOUT));
         if (r != 0)
@@ -419,10 +420,7 @@ static int once_race(void *arg)
 }
 Test(once, one_succeeds) { run_random("one_succeeds", once_race); }
 
-static int slow(void *arg)
-{
-    return hg_chan_recv(arg, NULL, HG_FOREVER);
-}
+static int slow(void *arg) { return hg_chan_recv(arg, NULL, HG_FOREVER); }
 struct first {
     hg_once o;
     hg_chan *c;

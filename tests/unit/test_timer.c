@@ -107,8 +107,30 @@ static int stop_xor_fired(void *arg)
 Test(timer, stop_says_whether_it_fired)
 {
     uint64_t seed = test_seed("stop_says_whether_it_fired");
-    for (int procs = 1; procs <= 4; procs *= 2)
+    for (int procs = 1; procs <= 4; procs *= 2) {
         cr_assert_eq(run_on(procs, stop_xor_fired, &seed), 0);
+        cr_assert_eq(run_on_seed(procs, seed | 1, stop_xor_fired, &seed), 0);
+    }
+}
+
+/* T07 */
+static int due_after_a_busy_stretch(void *arg)
+{
+    _Atomic int n = 0;
+    hg_timer t;
+    (void)arg;
+    hg_timer_init(&t, count, &n);
+    hg_timer_reset(&t, hg_in(5 * MS));
+    for (int64_t until = hg_in(50 * MS); hg_now() < until;)
+        continue;
+    CHECK(hg_load_acq(&n) == 0);
+    hg_yield();
+    CHECK(hg_load_acq(&n) == 1);
+    return 0;
+}
+Test(timer, due_after_a_busy_stretch)
+{
+    cr_assert_eq(run_on(1, due_after_a_busy_stretch, NULL), 0);
 }
 
 /* ---- a callback and its own timer ---- */
@@ -126,7 +148,8 @@ static void again(hg_timer *t, void *arg)
     if (n + 1 < p->limit) {
         p->was[n % 8] = hg_timer_reset(t, hg_in(100000));
         CHECK(hg_timer_reset(t, hg_in(200000)) == 1);
-        CHECK(hg_timer_stop(t) && !hg_timer_stop(t)); /* takes it back, without waiting for itself */
+        CHECK(hg_timer_stop(t) &&
+              !hg_timer_stop(t)); /* takes it back, without waiting for itself */
         CHECK(hg_timer_reset(t, hg_in(100000)) == 0);
     }
     hg_add_acqrel(&p->n, 1);
@@ -292,8 +315,8 @@ ParameterizedTest(int *procs, timer, waited_for)
     cr_assert_eq(run_on(*procs, waited_for, NULL), 0);
 }
 
-/* Tasks wait while others move and stop it: each firing goes to one of them, or a stop or reset says
- * that it was prevented. */
+/* Tasks wait while others move and stop it: each firing goes to one of them, or a stop or reset
+ * says that it was prevented. */
 struct shared {
     hg_timer t;
     hg_waitgroup g;
@@ -342,8 +365,10 @@ static int shared_by_many(void *arg)
 Test(timer, each_firing_is_delivered_or_prevented)
 {
     uint64_t seed = test_seed("each_firing_is_delivered_or_prevented");
-    for (int procs = 1; procs <= 4; procs *= 2)
+    for (int procs = 1; procs <= 4; procs *= 2) {
         cr_assert_eq(run_on(procs, shared_by_many, &seed), 0);
+        cr_assert_eq(run_on_seed(procs, seed | 1, shared_by_many, &seed), 0);
+    }
 }
 
 /* ---- T10 ---- */
@@ -386,10 +411,7 @@ static int reset_from_elsewhere(void *arg)
     CHECK(late < 100); /* others may keep the machine busy; a lost reset would be an hour late */
     return 0;
 }
-Test(timer, reset_from_another_proc)
-{
-    cr_assert_eq(run_on(2, reset_from_elsewhere, NULL), 0);
-}
+Test(timer, reset_from_another_proc) { cr_assert_eq(run_on(2, reset_from_elsewhere, NULL), 0); }
 
 /* ---- in the collected heap ---- */
 
@@ -454,7 +476,8 @@ static void churn(void *over)
     for (int i = 0; i < 64; i++)
         hg_timer_init(&t[i], count, over);
     while (hg_load_acq((_Atomic int *)over) == 0) {
-        hg_timer_reset(&t[hg_rand_below(&rand, 64)], hg_in(3600 * S + hg_rand_below(&rand, 1000003)));
+        hg_timer_reset(&t[hg_rand_below(&rand, 64)],
+                       hg_in(3600 * S + hg_rand_below(&rand, 1000003)));
         hg_timer_stop(&t[hg_rand_below(&rand, 64)]);
         hg_yield();
     }
@@ -487,10 +510,13 @@ static int forgotten(void *arg)
     return 0;
 }
 ParameterizedTestParameters(timer, forgotten) { return cr_make_param_array(int, on_procs, 3); }
-ParameterizedTest(int *procs, timer, forgotten) { cr_assert_eq(run_on(*procs, forgotten, NULL), 0); }
+ParameterizedTest(int *procs, timer, forgotten)
+{
+    cr_assert_eq(run_on(*procs, forgotten, NULL), 0);
+}
 
-/* Dropped and kept ones that are due soon, with cycles all the time: kept ones fire once, dropped ones
- * fire or do not, and none that fires has lost what it holds. */
+/* Dropped and kept ones that are due soon, with cycles all the time: kept ones fire once, dropped
+ * ones fire or do not, and none that fires has lost what it holds. */
 static struct owner *new_due(struct hg_rand *rand)
 {
     struct owner *o = new_owner(hg_in(hg_rand_below(rand, 400000)));
@@ -580,7 +606,7 @@ Test(timer, task_that_ends_with_an_armed_timer)
     struct test_child child;
     test_child_run(&child, 20, leaves_armed_run, NULL);
     cr_assert_eq(child.signal, SIGABRT);
-    cr_assert(strstr(child.text, "ended while 1 timers on its stack were armed") != NULL, "%s",
+    cr_assert(strstr(child.text, "ended with armed timers on its stack: 1") != NULL, "%s",
               child.text);
 }
 
@@ -646,25 +672,33 @@ static void reset_often(void *arg)
 static int storm(void *arg)
 {
     struct storm s = {.over = 0};
-    int tasks = (int)test_scaled(4000), got_it = 0;
-    uint64_t missed, lost = 0;
+    int tasks = (int)test_scaled(4000);
+    int64_t late[100], period = 10 * MS, due;
     hg_ticker k = {{0}};
+    int n = 0;
     (void)arg;
-    uint64_t before = timers_now();
+    uint64_t before = timers_now(), missed;
     hg_waitgroup_add(&s.g, tasks);
     for (int i = 0; i < tasks; i++)
         go(reset_often, &s);
-    int64_t end = hg_in(S);
-    hg_ticker_start(&k, hg_in(10 * MS), 10 * MS);
-    for (; hg_now() < end; got_it++) {
+    due = hg_in(period);
+    hg_ticker_start(&k, due, period);
+    for (int64_t end = hg_in(S); hg_now() < end && n < 100; due += period) {
         CHECK(hg_ticker_wait(&k, hg_in(20 * S), &missed) == 0);
-        lost += missed;
+        int64_t by = hg_now() - due; /* the first of those that became one */
+        due += (int64_t)missed * period;
+        int at = n++;
+        for (; at > 0 && late[at - 1] > by; at--)
+            late[at] = late[at - 1];
+        late[at] = by;
     }
-    CHECK(timers_now() <= before + (uint64_t)tasks + 16);
+    CHECK(timers_now() <= before + (uint64_t)tasks + 16); /* memory is flat */
     hg_store_rel(&s.over, 1);
     CHECK(hg_waitgroup_wait(&s.g, HG_FOREVER) == 0);
-    CHECK(got_it >= 10); /* of 100; on a machine that others use, too */
-    fprintf(stderr, "%d ticks, %llu missed\n", got_it, (unsigned long long)lost);
+    fprintf(stderr, "ticks late by %.1f ms in the middle, %.1f ms of 9 in 10, %.1f ms at most\n",
+            (double)late[n / 2] / 1e6, (double)late[n * 9 / 10] / 1e6, (double)late[n - 1] / 1e6);
+    CHECK(late[n / 2] <
+          200 * MS); /* 5 ms on a machine of one's own; a starved one would never come */
     return 0;
 }
 Test(timer, resets_do_not_starve_a_ticker) { cr_assert_eq(run_on(2, storm, NULL), 0); }
