@@ -18,7 +18,8 @@ if [ "${1-}" = --no-install ]; then
 fi
 [ $# -gt 0 ] || set -- kv --duration 5 --warmup 2
 
-need_packages $install gcc libc6-dev make cmake pkg-config libjemalloc-dev libjansson-dev
+need_packages $install gcc libc6-dev make cmake pkg-config libjemalloc-dev libjansson-dev \
+    zlib1g-dev libzstd-dev libsnappy-dev
 build=$root/build/release
 if [ ! -e "$build/CMakeCache.txt" ]; then
     say "configuring $build"

@@ -32,7 +32,8 @@ for argument in "$@"; do
 done
 
 need_packages $install gcc g++ libc6-dev make cmake pkg-config libjemalloc-dev libjansson-dev \
-    libcriterion-dev clang clang-format spin gnuplot-nox libxml2-utils
+    zlib1g-dev libzstd-dev libsnappy-dev libcriterion-dev clang clang-format spin gnuplot-nox \
+    libxml2-utils redis-server redis-tools
 results=$root/build/test-release/stages
 rm -rf "$results"
 mkdir -p "$results"

@@ -36,6 +36,10 @@
 #define hg_xchg_acqrel(p, v) atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 #define hg_xchg_sc(p, v)     atomic_exchange_explicit((p), (v), memory_order_seq_cst)
 
+/* Adds to a word that only the caller writes (a cell of its proc): no read-modify-write, as there
+ * is nobody to lose a race against; readers elsewhere see the old value or the new one. */
+#define hg_own_add(p, v) hg_store_rlx((p), hg_load_rlx(p) + (v))
+
 /* Strong compare-and-swap: `e` points to the expected value and gets the found one when it fails
  * (acquire). */
 #define hg_cas_rlx(p, e, v)                                                      \

@@ -18,6 +18,7 @@
 #include "base/bits.h"
 #include "base/format.h"
 #include "base/meta.h"
+#include "base/os_fault.h"
 
 #include <jemalloc/jemalloc.h>
 #include <stdbool.h>
@@ -47,7 +48,7 @@ struct hg_meta *hg__meta_open(void)
 {
     struct hg_meta made = {0};
     size_t n = sizeof made.arena;
-    if (mallctl("arenas.create", &made.arena, &n, NULL, 0) != 0)
+    if (hg__os_fails(HG_OS_META) || mallctl("arenas.create", &made.arena, &n, NULL, 0) != 0)
         return NULL;
     struct hg_meta *a = mallocx(sizeof *a, flags_for(&made, sizeof *a));
     if (a == NULL) {
@@ -64,7 +65,7 @@ void hg__meta_close(struct hg_meta *a) { destroy_arena(a->arena); /* `a` itself 
 void *hg__meta_alloc(struct hg_meta *a, size_t bytes)
 {
     size_t wanted = bytes != 0 ? bytes : 1;
-    if (wanted > (size_t)PTRDIFF_MAX)
+    if (wanted > (size_t)PTRDIFF_MAX || hg__os_fails(HG_OS_META))
         return NULL;
     void *p = mallocx(wanted, flags_for(a, wanted) | MALLOCX_ZERO);
     if (p != NULL)

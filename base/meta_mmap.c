@@ -29,6 +29,7 @@
 #include "base/lock.h"
 #include "base/meta.h"
 #include "base/os.h"
+#include "base/os_fault.h"
 
 #include <string.h>
 
@@ -188,6 +189,8 @@ static void *cut_locked(struct hg_meta *a, size_t size)
 
 void *hg__meta_alloc(struct hg_meta *a, size_t bytes)
 {
+    if (hg__os_fails(HG_OS_META))
+        return NULL;
     if (bytes > SMALL_MAX)
         return alloc_large(a, bytes);
     unsigned c = class_of(bytes);

@@ -175,6 +175,16 @@ PARSER(stack)
     return true;
 }
 
+PARSER(blocking_threads)
+{
+    PARSER_WITHOUT_WHY();
+    int threads;
+    if (!read_int(value, &threads) || threads < 1 || threads > HG_BLOCKING_THREADS_MAX)
+        return false;
+    o->blocking_threads = threads;
+    return true;
+}
+
 PARSER(hugepages)
 {
     PARSER_WITHOUT_WHY();
@@ -275,10 +285,12 @@ PARSER(hedgedebug) { return parse_list(value, false, o, why, room); }
 #define EXPECT_PERCENT "an integer, or off"
 #define EXPECT_LIMIT   "a size such as 512MiB (B, KiB, MiB, GiB, TiB), or off"
 #define EXPECT_PROCS   "a number from 1 to 1024"
+#define EXPECT_THREADS "a number from 1 to 1024"
 #define EXPECT_SWITCH  "on or off"
 #define EXPECT_SIZE    "a size such as 64MiB (B, KiB, MiB, GiB, TiB)"
 #define EXPECT_KEYS    "key=N, comma-separated"
 _Static_assert(HG_PROCS_MAX == 1024, "EXPECT_PROCS names the limit");
+_Static_assert(HG_BLOCKING_THREADS_MAX == 1024, "EXPECT_THREADS names the limit");
 
 static const struct variable {
     const char *name, *standard, *expected, *help;
@@ -302,6 +314,7 @@ static hg_options standard_options(void)
         .pacer = HG_PACER_STANDARD,
         .assist = true,
         .hugepages = HG_HUGEPAGES_AUTO,
+        .blocking_threads = HG_BLOCKING_THREADS,
     };
 }
 

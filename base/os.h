@@ -64,7 +64,8 @@ void hg__os_thread_join(pthread_t t);
  * blocks already. What it blocked before goes to *was, if was is not NULL. */
 void hg__os_signals_block(uint64_t signals, sigset_t *was);
 void hg__os_signals_restore(const sigset_t *was);
-void hg__os_timer_slack(void);   /* asks for 1 us timer slack for the calling thread */
+void hg__os_thread_detach(pthread_t t); /* instead of joining: it may end at any time */
+void hg__os_timer_slack(void);          /* asks for 1 us timer slack for the calling thread */
 void hg__os_nice(int increment); /* raises the calling thread's nice value, where the system has
                                   * one per thread */
 

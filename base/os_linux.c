@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/bits.h"
 #include "base/cgroup.h"
+#include "base/os_fault.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -59,6 +60,8 @@ static void *map_aligned(size_t bytes, size_t align, int protection)
         slack > (size_t)PTRDIFF_MAX - page - bytes)
         return NULL;
     bytes = hg_round_up(bytes, page);
+    if (hg__os_fails(protection == PROT_NONE ? HG_OS_RESERVE : HG_OS_MAP))
+        return NULL;
     void *got =
         mmap(NULL, bytes + slack, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (got == MAP_FAILED)
@@ -81,14 +84,16 @@ void *hg__os_map(size_t bytes, size_t align)
 
 int hg__os_commit(void *p, size_t bytes)
 {
-    return mprotect(p, bytes, PROT_READ | PROT_WRITE) == 0 ? 0 : -ENOMEM;
+    return !hg__os_fails(HG_OS_COMMIT) && mprotect(p, bytes, PROT_READ | PROT_WRITE) == 0 ? 0
+                                                                                          : -ENOMEM;
 }
 
 /* The host may have locked its memory (mlockall), which MADV_DONTNEED refuses; the promise that the
  * range reads as zero holds even where the kernel knows no way to give locked memory back. */
 void hg__os_discard(void *p, size_t bytes)
 {
-    if (madvise(p, bytes, MADV_DONTNEED) == 0 || madvise(p, bytes, MADV_DONTNEED_LOCKED) == 0)
+    if (!hg__os_fails(HG_OS_DISCARD) &&
+        (madvise(p, bytes, MADV_DONTNEED) == 0 || madvise(p, bytes, MADV_DONTNEED_LOCKED) == 0))
         return;
     memset(p, 0, bytes);
 }
@@ -113,6 +118,8 @@ int hg__os_collapse(void *p, size_t bytes)
 
 int hg__os_guard(void *p, size_t bytes)
 {
+    if (hg__os_fails(HG_OS_GUARD))
+        return -errno;
     if (madvise(p, bytes, MADV_GUARD_INSTALL) == 0)
         return 1;
     return mprotect(p, bytes, PROT_NONE) == 0 ? 2 : -errno;
@@ -138,6 +145,8 @@ int64_t hg__os_process_cpu(void) { return read_clock(CLOCK_PROCESS_CPUTIME_ID); 
 int hg__os_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline)
 {
     struct timespec until, *limit = NULL;
+    if (hg__os_fails(HG_OS_WAIT))
+        return 0;
     if (deadline != INT64_MAX) {
         int64_t t = deadline > 0 ? deadline : 0;
         until.tv_sec = (time_t)(t / 1000000000);
@@ -175,6 +184,8 @@ int hg__os_thread(pthread_t *out, const char *name, size_t stack_bytes, void *(*
                   void *arg)
 {
     pthread_attr_t attr;
+    if (hg__os_fails(HG_OS_THREAD))
+        return -errno;
     int error = pthread_attr_init(&attr);
     if (error != 0)
         return -error;
@@ -215,6 +226,12 @@ void hg__os_thread_join(pthread_t t)
 {
     int error = pthread_join(t, NULL);
     HG_CHECK(error == 0, "a thread cannot be joined: error %d", error);
+}
+
+void hg__os_thread_detach(pthread_t t)
+{
+    int error = pthread_detach(t);
+    HG_CHECK(error == 0, "a thread cannot be detached: error %d", error);
 }
 
 void hg__os_timer_slack(void) { (void)prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0); }

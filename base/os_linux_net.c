@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/atomic.h"
 #include "base/os.h"
+#include "base/os_fault.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,15 +51,16 @@ static ssize_t outcome(ssize_t r) { return r >= 0 ? r : -errno; }
 static int add(int poller, int fd, uint64_t data, uint32_t events)
 {
     struct epoll_event e = {.events = events, .data.u64 = data};
-    return epoll_ctl(poller, EPOLL_CTL_ADD, fd, &e) == 0 ? 0 : -errno;
+    bool added = !hg__os_fails(HG_OS_POLLER_ADD) && epoll_ctl(poller, EPOLL_CTL_ADD, fd, &e) == 0;
+    return added ? 0 : -errno;
 }
 
 int hg__os_poller_open(int *bell)
 {
-    int poller = epoll_create1(EPOLL_CLOEXEC);
+    int poller = hg__os_fails(HG_OS_POLLER_OPEN) ? -1 : epoll_create1(EPOLL_CLOEXEC);
     if (poller < 0)
         return -errno;
-    *bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    *bell = hg__os_fails(HG_OS_POLLER_OPEN) ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int error = *bell < 0 ? -errno : add(poller, *bell, BELL, EPOLLIN | EPOLLET);
     if (error == 0)
         return poller;
@@ -89,6 +91,8 @@ int hg__os_poller_remove(int poller, int fd)
 static int wait_until(int poller, struct epoll_event *events, int room, int64_t deadline)
 {
     static _Atomic uint32_t no_pwait2; /* writers: whoever finds out; all the same value */
+    if (hg__os_fails(HG_OS_POLLER_WAIT))
+        return -1;
     if (deadline == 0)
         return epoll_wait(poller, events, room, 0);
     if (deadline == INT64_MAX)
@@ -189,7 +193,18 @@ int hg__os_signal_take(int fd)
 
 ssize_t hg__os_read(int fd, void *buf, size_t n)
 {
-    return outcome(TEMP_FAILURE_RETRY(read(fd, buf, n)));
+    return outcome(TEMP_FAILURE_RETRY(hg__os_fails_moving(HG_OS_READ, &n) ? -1 : read(fd, buf, n)));
+}
+
+/* writev; with a fault that shortens it, of a part of the first buffer. */
+static ssize_t write_some(int fd, const struct iovec *iov, int n)
+{
+    size_t first = n > 0 ? iov->iov_len : 0, most = first;
+    if (hg__os_fails_moving(HG_OS_WRITEV, &most))
+        return -1;
+    if (most < first)
+        return write(fd, iov->iov_base, most);
+    return writev(fd, iov, n);
 }
 
 ssize_t hg__os_writev(int fd, const struct iovec *iov, int n)
@@ -199,7 +214,7 @@ ssize_t hg__os_writev(int fd, const struct iovec *iov, int n)
     sigaddset(&pipe_only, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
     sigpending(&pending);
-    ssize_t put = outcome(TEMP_FAILURE_RETRY(writev(fd, iov, n)));
+    ssize_t put = outcome(TEMP_FAILURE_RETRY(write_some(fd, iov, n)));
     /* One that was pending before is somebody else's, and absorbs this one. */
     if (put == -EPIPE && !sigismember(&pending, SIGPIPE)) {
         static const struct timespec now;
@@ -215,48 +230,58 @@ ssize_t hg__os_writev(int fd, const struct iovec *iov, int n)
 
 int hg__os_socket(int family, int type, int protocol)
 {
-    int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+    int fd = hg__os_fails(HG_OS_SOCKET)
+                 ? -1
+                 : socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
     return fd >= 0 ? fd : -errno;
 }
 
 int hg__os_bind(int fd, const struct sockaddr *address, socklen_t length)
 {
-    return bind(fd, address, length) == 0 ? 0 : -errno;
+    return !hg__os_fails(HG_OS_BIND) && bind(fd, address, length) == 0 ? 0 : -errno;
 }
 
-int hg__os_listen(int fd, int backlog) { return listen(fd, backlog) == 0 ? 0 : -errno; }
+int hg__os_listen(int fd, int backlog)
+{
+    return !hg__os_fails(HG_OS_LISTEN) && listen(fd, backlog) == 0 ? 0 : -errno;
+}
 
 /* Interrupted, a connect goes on by itself. */
 int hg__os_connect(int fd, const struct sockaddr *address, socklen_t length)
 {
-    if (connect(fd, address, length) == 0)
+    if (!hg__os_fails(HG_OS_CONNECT) && connect(fd, address, length) == 0)
         return 0;
     return errno == EINTR ? -EINPROGRESS : -errno;
 }
 
 int hg__os_accept(int fd)
 {
-    return (int)outcome(TEMP_FAILURE_RETRY(accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+    return (int)outcome(TEMP_FAILURE_RETRY(
+        hg__os_fails(HG_OS_ACCEPT) ? -1 : accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)));
 }
 
 ssize_t hg__os_recv(int fd, void *buf, size_t n)
 {
-    return outcome(TEMP_FAILURE_RETRY(recv(fd, buf, n, MSG_DONTWAIT)));
+    return outcome(TEMP_FAILURE_RETRY(
+        hg__os_fails_moving(HG_OS_RECV, &n) ? -1 : recv(fd, buf, n, MSG_DONTWAIT)));
 }
 
 ssize_t hg__os_send(int fd, const void *buf, size_t n)
 {
-    return outcome(TEMP_FAILURE_RETRY(send(fd, buf, n, MSG_DONTWAIT | MSG_NOSIGNAL)));
+    return outcome(TEMP_FAILURE_RETRY(
+        hg__os_fails_moving(HG_OS_SEND, &n) ? -1 : send(fd, buf, n, MSG_DONTWAIT | MSG_NOSIGNAL)));
 }
 
 ssize_t hg__os_recvmsg(int fd, struct msghdr *msg, int flags)
 {
-    return outcome(TEMP_FAILURE_RETRY(recvmsg(fd, msg, flags | MSG_DONTWAIT)));
+    return outcome(TEMP_FAILURE_RETRY(
+        hg__os_fails(HG_OS_RECVMSG) ? -1 : recvmsg(fd, msg, flags | MSG_DONTWAIT)));
 }
 
 ssize_t hg__os_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-    return outcome(TEMP_FAILURE_RETRY(sendmsg(fd, msg, flags | MSG_DONTWAIT | MSG_NOSIGNAL)));
+    return outcome(TEMP_FAILURE_RETRY(
+        hg__os_fails(HG_OS_SENDMSG) ? -1 : sendmsg(fd, msg, flags | MSG_DONTWAIT | MSG_NOSIGNAL)));
 }
 
 int hg__os_shutdown(int fd, int how) { return shutdown(fd, how) == 0 ? 0 : -errno; }

@@ -6,6 +6,9 @@
  */
 #include "runtime/rt.h"
 #include "base/options.h"
+#include "base/os_fault.h"
+#include "runtime/net/blocking.h"
+#include "runtime/sync/objpool.h"
 #include <errno.h>
 #include <string.h>
 
@@ -89,6 +92,10 @@ static int check_options(const hg_options *o, struct hg_policy_spec *policy)
         return reject("stack_bytes", "at most 8 MiB");
     if (o->hugepages < HG_HUGEPAGES_AUTO || o->hugepages > HG_HUGEPAGES_NEVER)
         return reject("hugepages", "HG_HUGEPAGES_AUTO, _ALWAYS or _NEVER");
+    if (o->blocking_threads < 0 || o->blocking_threads > HG_BLOCKING_THREADS_MAX)
+        return reject("blocking_threads", "1 to 1024, or 0 (64)");
+    if (o->os_faults < 0)
+        return reject("os_faults", "0 or more");
     if (o->stress < 0)
         return reject("stress", "0 or more");
     if (hg__policy_parse(o->pacer != NULL ? o->pacer : "max:5", policy, why, sizeof why) != 0)
@@ -107,7 +114,7 @@ static int take_options(const hg_options *opt, hg_options *out)
     return 0;
 }
 
-static void configure_gc(hg_runtime *rt, const struct hg_policy_spec *policy)
+static int configure_gc(hg_runtime *rt, const struct hg_policy_spec *policy)
 {
     struct hg_gc *g = &rt->gc;
     const hg_options *o = &rt->options;
@@ -125,7 +132,7 @@ static void configure_gc(hg_runtime *rt, const struct hg_policy_spec *policy)
                                 .min_heap = (int64_t)o->min_heap_bytes,
                                 .cpus = g->cpus,
                                 .policy = *policy};
-    hg__pace_init(g, &c);
+    return hg__pace_init(g, &c);
 }
 
 static void close_memory(hg_runtime *rt)
@@ -150,19 +157,28 @@ static int open_layers(hg_runtime *rt, struct hg_meta *meta, const struct hg_pol
         hg__heap_close(heap);
         return -ENOMEM;
     }
-    hg__world_init(&rt->world, heap, layouts, meta);
+    err = hg__world_init(&rt->world, heap, layouts, meta);
     int cpus = hg__os_cpus(), procs = o->procs == -1 ? cpus : o->procs;
     size_t stack = o->stack_bytes == 0 ? 64 * HG_KIB : hg_max_size(o->stack_bytes, 16 * HG_KIB);
-    err = hg__sched_init(&rt->sched, &rt->world, procs, stack, o->sched_seed);
+    if (err == 0)
+        err = hg__sched_init(&rt->sched, &rt->world, procs, stack, o->sched_seed);
     if (err != 0) {
         close_memory(rt);
         return err;
     }
+    hg__counters_init(&rt->counters, &rt->world, procs);
     rt->sched.track_waits = o->track_waits;
     rt->sched.check = o->check;
+    rt->sched.blocking_idle_ns = HG_BLOCKING_IDLE_NS;
+    rt->sched.blocking_threads =
+        o->blocking_threads != 0 ? o->blocking_threads : HG_BLOCKING_THREADS;
     rt->gc.cpus = cpus < procs ? cpus : procs;
-    configure_gc(rt, policy);
-    return 0;
+    err = configure_gc(rt, policy);
+    if (err != 0) {
+        hg__sched_fini(&rt->sched);
+        close_memory(rt);
+    }
+    return err;
 }
 
 int hg_runtime_open(const hg_options *opt, hg_runtime **out)
@@ -178,6 +194,8 @@ int hg_runtime_open(const hg_options *opt, hg_runtime **out)
         hg__fatal_hook(options.fatal, options.user);
     if (options.log != NULL)
         hg__log_hook(options.log, options.user);
+    if (options.os_faults > 0)
+        hg__os_fault_shake((uint32_t)options.os_faults, options.sched_seed);
     struct hg_meta *meta = hg__meta_open();
     hg_runtime *rt = meta != NULL ? hg__meta_alloc(meta, sizeof *rt) : NULL;
     err = -ENOMEM;
@@ -213,8 +231,9 @@ static void close_now(hg_runtime *rt)
 {
     struct hg_meta *meta = rt->world.meta;
     hg__gc_stop(&rt->gc);
-    if (!hg__sched_stop(&rt->sched))
-        return; /* a thread is still on a task's stack: its memory stays */
+    bool clean = hg__sched_stop(&rt->sched);
+    if (!hg__blocking_stop(&rt->sched, clean) || !clean)
+        return; /* a thread still uses a task's stack: its memory stays */
     hg__net_fini(&rt->net);
     hg__sched_fini(&rt->sched);
     hg__roots_fini(&rt->gc);
@@ -429,6 +448,11 @@ int hg_root_add(hg_runtime *rt, void *slot, size_t n, const hg_layout *layout)
     if (layout != HG_REFS && layout != HG_CONSERVATIVE)
         return -EINVAL;
     return hg__root_add(&rt->gc, slot, n);
+}
+
+int hg_objpool_new(hg_runtime *rt, const hg_objpool_attr *attr, hg_objpool **out)
+{
+    return hg__objpool_new(&rt->gc, attr, out);
 }
 
 int hg_root_remove(hg_runtime *rt, void *slot) { return hg__root_remove(&rt->gc, slot); }

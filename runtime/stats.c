@@ -71,6 +71,7 @@ void hg_stats_read(hg_runtime *rt, hg_stats *out)
     st.stack_bytes = (uint64_t)hg_load_rlx(&rt->sched.stack_bytes_used);
     st.handshakes = hg_load_rlx(&rt->world.handshake_count);
     st.tasks_now = hg__sched_tasks(&rt->sched);
+    st.timers_now = hg__timers_armed(&rt->sched);
     st.procs = rt->sched.nprocs;
     memcpy(out, &st, size);
 }

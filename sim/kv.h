@@ -69,6 +69,7 @@ struct kv_options {
     int depth;         /* stack frames of 16 pointers under each parked task */
     /* By what share of it that varies, 0..1 (kv_stack_frames). */
     double stack_noise;
+    bool net;        /* connections are TCP over the loopback, not channels */
     double burst_us; /* arrivals are put off to the next multiple; 0: they come as they come */
     int gogc;        /* -1: off */
     bool gogc_given; /* on the command line */

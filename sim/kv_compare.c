@@ -8,6 +8,7 @@
  * What was done is reported, also when an interrupt or a failed run ends it early.
  */
 #include "sim/kv_child.h"
+#include "sim/kv_net.h"
 #include "sim/memory.h"
 #include "sim/sim.h"
 #include "sim/text.h"
@@ -148,6 +149,11 @@ int sim_kv(int argc, char **argv)
         int swept = sim_sweep_run(&c.opt.sweep, argc, argv, 1); /* live: one at a time */
         sim_sweep_free(&c.opt.sweep);
         return swept;
+    }
+    char why[240];
+    if (c.opt.net && kv_net_descriptors(&c.opt, why, sizeof why) != 0) {
+        fprintf(stderr, "hedge-sim kv: --net: %s\n", why);
+        return SIM_FAILED;
     }
     sim_machine_read(&c.machine);
     drop_floor_if_too_big(&c);

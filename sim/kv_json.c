@@ -200,6 +200,7 @@ static json_t *params_json(const struct kv_options *o, const struct kv_runs *run
         o->keys, "value_bytes", o->value_bytes, "garbage_nodes", o->garbage_nodes, "garbage_bytes",
         o->garbage_bytes, "entry_nodes", KV_ENTRY_NODES, "depth", o->depth, "stack_noise",
         number(o->stack_noise, false), "burst_us", number(o->burst_us, false));
+    json_object_set_new(j, "net", json_boolean(o->net));
     json_object_set_new(j, "gogc", json_integer(o->gogc));
     json_object_set_new(j, "limit_bytes",
                         o->limit == INT64_MAX ? json_null() : json_integer(o->limit));

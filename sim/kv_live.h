@@ -57,15 +57,17 @@ struct kv_live {
     struct kv_conn *conn;
     struct kv_measure measure[KV_MEASURE_SHARDS];
     _Atomic uint64_t wrong; /* responses that were not the answer */
-    _Atomic uint64_t sink;  /* keeps what clients read alive for the compiler */
+    _Atomic int broken;    /* a connection ended with this negative errno, the first one; 0: none */
+    _Atomic uint64_t sink; /* keeps what clients read alive for the compiler */
 };
 
 /* The run's books, cleared; kv_live_free gives them back (after the runtime is gone). */
 struct kv_live *kv_live_new(const struct kv_options *opt, uint64_t seed);
 void kv_live_free(struct kv_live *live);
 
-/* S W, on a task: starts client and server of connection `id`. 0 or a negative errno. */
-int kv_conn_start(struct kv_live *live, int id);
+/* S W, on a task: starts client and server of connection `id`. ends: with --net, the client's and
+ * the server's end (kv_net.h). 0 or a negative errno. */
+int kv_conn_start(struct kv_live *live, int id, hg_fd *const ends[2]);
 /* S W, on a task: connections with a request that was to start before t and is not done. */
 int kv_conns_pending(struct kv_live *live, int64_t t);
 /* Counts what is still pending as that late, so far; returns how many. Nothing may be pending

@@ -1,10 +1,11 @@
 /* kv_load.c: the client and server tasks of a connection.
  *
  * A client sleeps until its next arrival is due, makes a request, sends it to its server over one
- * unbuffered channel and waits for the response on another. When it is late it does not skip: it
- * issues at once, and the latency counts from the intended start. Under each of the two tasks lie
- * `depth` frames of 16 references, as a real server's call chain would; with stack noise some of
- * them only while it waits for a request, as many as the time gives (kv_stack_frames).
+ * unbuffered channel and waits for the response on another (with --net: over a TCP connection).
+ * When it is late it does not skip: it issues at once, and the latency counts from the intended
+ * start. Under each of the two tasks lie `depth` frames of 16 references, as a real server's call
+ * chain would; with stack noise some of them only while it waits for a request, as many as the time
+ * gives (kv_stack_frames).
  *
  * What measuring costs a request: three readings of the clock, four of a task's counters (a copy of
  * six words), one atomic addition to a histogram, one to a counter, one comparison with the
@@ -12,6 +13,7 @@
  * request's own end.
  */
 #include "sim/kv_live.h"
+#include "sim/kv_net.h"
 #include "sim/memory.h"
 #include <errno.h>
 #include <math.h>
@@ -23,6 +25,7 @@
 struct conn_task {
     struct kv_live *live;
     hg_chan *requests, *responses;
+    hg_fd *end;         /* --net: in place of the channels, this task's end */
     struct kv_node *up; /* what the frames' references point to */
     int id;
 };
@@ -120,8 +123,17 @@ static void wait_under_frames(const struct conn_task *t, body *f, void *arg)
 
 /* ---- the server ---- */
 
+/* A connection that fails ends the run, with the first error. */
+static void note_broken(struct kv_live *live, int err)
+{
+    int none = 0;
+    atomic_compare_exchange_strong(&live->broken, &none, err);
+}
+
 struct receive {
+    struct kv_live *live;
     hg_chan *from;
+    struct kv_wire wire;
     struct kv_request *request;
     int err;
 };
@@ -129,7 +141,10 @@ struct receive {
 static void receive(void *arg)
 {
     struct receive *r = arg;
-    r->err = hg_chan_recv(r->from, &r->request, HG_FOREVER);
+    if (r->from != NULL)
+        r->err = hg_chan_recv(r->from, &r->request, HG_FOREVER);
+    else
+        r->err = kv_wire_recv_request(&r->wire, r->live->store, &r->request);
 }
 
 static void wait_for_request(const struct conn_task *t, struct receive *r)
@@ -144,22 +159,30 @@ static void wait_for_request(const struct conn_task *t, struct receive *r)
 static void server_loop(void *arg)
 {
     const struct conn_task *t = arg;
-    struct receive r = {.from = t->requests};
+    struct receive r = {.live = t->live, .from = t->requests};
     struct kv_conn *conn = &t->live->conn[t->id];
     hg_task_times idle, now;
+    if (t->end != NULL)
+        r.wire = kv_wire_new(t->end, t->live->opt->value_bytes);
     for (;;) {
         hg_task_times_read(&idle);
         wait_for_request(t, &r);
         if (r.err != 0)
-            return;
+            break;
         int64_t lock_ns = 0;
         struct kv_response *response = kv_store_serve(t->live->store, r.request, &lock_ns);
         hg_task_times_read(&now);
         conn->server = kv_times_between(&idle, &now);
         conn->lock_ns = lock_ns;
-        if (hg_chan_send(t->responses, &response, HG_FOREVER) != 0)
-            return;
+        if (t->end != NULL)
+            r.err = kv_wire_send_response(&r.wire, response);
+        else
+            r.err = hg_chan_send(t->responses, &response, HG_FOREVER);
+        if (r.err != 0)
+            break;
     }
+    if (t->end != NULL && r.err != -EPIPE)
+        note_broken(t->live, r.err);
 }
 
 /* ---- the client ---- */
@@ -170,6 +193,7 @@ struct client {
     struct kv_conn *conn;
     struct kv_measure *measure;
     hg_chan *requests, *responses;
+    struct kv_wire wire; /* --net: in place of the channels */
     struct kv_arrivals arrivals;
     struct kv_slow now; /* the request in hand; seq and conn go on */
     struct kv_busy busy;
@@ -204,6 +228,20 @@ static uint8_t *garbage_new(const struct kv_options *opt, uint64_t seq)
     return garbage;
 }
 
+/* Sends a request and waits for the response. False: the server is gone. */
+static bool call(struct client *c, struct kv_request *request, struct kv_response **response)
+{
+    if (c->requests != NULL)
+        return hg_chan_send(c->requests, &request, HG_FOREVER) == 0 &&
+               hg_chan_recv(c->responses, response, HG_FOREVER) == 0;
+    int err = kv_wire_send_request(&c->wire, request);
+    if (err == 0)
+        err = kv_wire_recv_response(&c->wire, c->live->store, request, response);
+    if (err != 0)
+        note_broken(c->live, err);
+    return err == 0;
+}
+
 /* One request, from making it to its end. False: the server is gone. */
 static bool exchange(struct client *c)
 {
@@ -221,8 +259,7 @@ static bool exchange(struct client *c)
         kv_request_new(key, s->seq, opt->garbage_nodes, write ? opt->value_bytes : 0);
     uint8_t *garbage = garbage_new(opt, s->seq);
     struct kv_response *response = NULL;
-    if (hg_chan_send(c->requests, &request, HG_FOREVER) != 0 ||
-        hg_chan_recv(c->responses, &response, HG_FOREVER) != 0)
+    if (!call(c, request, &response))
         return false;
     int byte = kv_response_check(store, request, response);
     if (byte < 0)
@@ -314,6 +351,8 @@ static void client_loop(void *arg)
                        .measure = &t->live->measure[t->id % KV_MEASURE_SHARDS],
                        .requests = t->requests,
                        .responses = t->responses};
+    if (t->end != NULL)
+        c.wire = kv_wire_new(t->end, t->live->opt->value_bytes);
     c.now.conn = (uint32_t)t->id;
     kv_arrivals_init(&c.arrivals, t->live->opt, t->id, t->live->seed);
     client_requests(&c);
@@ -327,26 +366,35 @@ static void client_task(void *arg)
 {
     const struct conn_task *t = arg;
     under_frames(kv_stack_frames_least(t->live->opt), client_loop, arg, t->up);
-    hg_chan_close(t->requests);
+    if (t->end != NULL)
+        hg_fd_close(t->end);
+    else
+        hg_chan_close(t->requests);
 }
 
 static void server_task(void *arg)
 {
     const struct conn_task *t = arg;
     under_frames(kv_stack_frames_least(t->live->opt), server_loop, arg, t->up);
+    if (t->end != NULL)
+        hg_fd_close(t->end);
 }
 
-int kv_conn_start(struct kv_live *live, int id)
+int kv_conn_start(struct kv_live *live, int id, hg_fd *const ends[2])
 {
-    struct conn_task t = {live, NULL, NULL, NULL, id};
+    struct conn_task t = {.live = live, .id = id};
     int err;
-    if ((err = hg_chan_new(sizeof(void *), 0, HG_REFS, &t.requests)) != 0 ||
-        (err = hg_chan_new(sizeof(void *), 0, HG_REFS, &t.responses)) != 0)
+    if (live->opt->net)
+        t.end = ends[1];
+    else if ((err = hg_chan_new(sizeof(void *), 0, HG_REFS, &t.requests)) != 0 ||
+             (err = hg_chan_new(sizeof(void *), 0, HG_REFS, &t.responses)) != 0)
         return err;
     t.up = kv_node_new();
     t.up->a = (uint64_t)id;
     if ((err = hg_go_copy(server_task, &t, sizeof t)) != 0)
         return err;
+    if (live->opt->net)
+        t.end = ends[0];
     t.up = kv_node_new();
     t.up->a = (uint64_t)id;
     return hg_go_copy(client_task, &t, sizeof t);

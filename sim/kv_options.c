@@ -7,6 +7,7 @@
  */
 #include "pacer/pacer.h"
 #include "sim/kv.h"
+#include "sim/kv_net.h"
 #include "sim/option.h"
 #include "sim/sim.h"
 #include "sim/size.h"
@@ -35,6 +36,7 @@ enum {
     KEY_GOGC,
     KEY_LIMIT,
     KEY_PROCS,
+    KEY_NET,
     KEY_DURATION,
     KEY_WARMUP,
     KEY_REPETITIONS,
@@ -99,6 +101,8 @@ static const struct argp_option measure_options[] = {
 
 /* Of kv alone: what only a live run has. */
 static const struct argp_option options[] = {
+    {"net", KEY_NET, NULL, 0,
+     "Connections are TCP over 127.0.0.1, two descriptors each, in place of channels", 1},
     {"procs", KEY_PROCS, "N", 0, "Tasks that run at once ($GOMAXPROCS, else the CPUs)", 2},
     {"slowest", KEY_SLOWEST, "FILE", 0,
      "CSV: the ten slowest requests of each run, and where their time went", 4},
@@ -118,6 +122,7 @@ static const char before[] =
     "  hedge-sim kv\n"
     "  hedge-sim kv --policy max:5,off --duration 5 --repetitions 1\n"
     "  hedge-sim kv --conns 512 --rate 60000 --procs 1 --json kv.json\n"
+    "  hedge-sim kv --net --conns 5000 --rate 20000 --policy max:5,off\n"
     "  hedge-sim kv --gogc 50,100,200,400 --policy max:5 --want 'p99<=5ms'\n"
     "  hedge-sim kv --sweep rate=20000:100000:20000 --report rates.html\n"
     "  hedge-sim kv --fail-if 'p99 > 1.5*off.p99' --fail-if 'hold_p999 > 200us'\n\n"
@@ -358,6 +363,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_PROCS:
         o->procs = whole(state, "procs", arg, 1, 1024);
         return 0;
+    case KEY_NET:
+        o->net = true;
+        return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "expected options only, not \"%s\"", arg);
         return 0;
@@ -408,7 +416,8 @@ double kv_garbage_per_op(const struct kv_options *opt)
     double request = 80 + 32 + 48.0 * opt->garbage_nodes + opt->garbage_bytes + 48;
     double read = value + (value + 40) + value; /* copy, wire, decoded */
     double write = value + value + 48 + 64;     /* sent, stored, node, wire */
-    return request + reads * read + (1 - reads) * write;
+    double net = opt->net ? kv_net_garbage_per_op(opt) : 0;
+    return request + reads * read + (1 - reads) * write + net;
 }
 
 double kv_floor_bytes(const struct kv_options *opt)

@@ -36,6 +36,8 @@ void kv_report_header(FILE *out, const struct kv_options *opt, const struct sim_
             m->governor);
     fprintf(out, "load      %s connections, %s tasks, %s op/s Poisson", text_count(opt->conns, a),
             text_count(2.0 * opt->conns, b), text_count(opt->rate, c));
+    if (opt->net)
+        fprintf(out, ",\n          over TCP on 127.0.0.1");
     if (opt->burst_us > 0)
         fprintf(out, ",\n          put off to multiples of %g us", opt->burst_us);
     fprintf(out, "\n          %d %% reads; %d garbage nodes", opt->read_percent,

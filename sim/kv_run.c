@@ -1,6 +1,7 @@
 /* kv_run.c: one measured run in this process.
  *
  *   build    the store, then a full collection, so that every policy starts from the same heap
+ *   connect  with --net: all connections
  *   start    all tasks; arrivals begin a moment later, when they are there
  *   warm-up  the load runs, nothing is recorded
  *   measure  from `begin` to `end`: counters are read at both ends, looks are taken every 100 ms
@@ -11,6 +12,7 @@
  * gone (kv_result.c). An interrupt moves `end` to now. The runtime is opened with the environment's
  * options under those of the command line.
  */
+#include "sim/kv_net.h"
 #include "sim/kv_result.h"
 #include "sim/sim.h"
 #include <errno.h>
@@ -74,6 +76,13 @@ static int build(struct run *r)
 static int start_load(struct run *r)
 {
     struct kv_live *live = r->live;
+    hg_fd **ends = NULL;
+    if (r->opt->net) {
+        ends = hg_alloc(2 * (size_t)r->opt->conns * sizeof *ends, HG_REFS);
+        int err = kv_net_connect(ends, r->opt, stop_asked);
+        if (err != 0)
+            return fail(r, err, "connecting over 127.0.0.1");
+    }
     /* Half a second, and 10 us for each connection's tasks: they should be there when their first
      * arrival is due. */
     live->start = hg_in(INT64_C(500000000) + (int64_t)r->opt->conns * 10000);
@@ -81,7 +90,7 @@ static int start_load(struct run *r)
     atomic_store_explicit(&live->end, live->begin + (int64_t)(r->opt->duration_s * 1e9),
                           memory_order_relaxed);
     for (int i = 0; i < r->opt->conns; i++) {
-        int err = kv_conn_start(live, i);
+        int err = kv_conn_start(live, i, ends != NULL ? &ends[2 * (size_t)i] : NULL);
         if (err != 0) {
             char what[64];
             snprintf(what, sizeof what, "starting the tasks of connection %d", i);
@@ -105,6 +114,9 @@ static int warm_up(struct run *r)
     while (hg_now() < live->begin) {
         if (!sleep_tick(live->begin))
             return -EINTR;
+        int broken = atomic_load_explicit(&live->broken, memory_order_relaxed);
+        if (broken != 0)
+            return fail(r, broken, "a connection");
         kv_samples_cycles(r->samples, live->rt);
         say(r, "warm-up", live->start);
     }
@@ -165,7 +177,8 @@ static int main_task(void *arg)
         return err;
     measure(r);
     drain(r);
-    return 0;
+    err = atomic_load_explicit(&r->live->broken, memory_order_relaxed);
+    return err == 0 ? 0 : fail(r, err, "a connection");
 }
 
 static void open_options(hg_options *o, const struct kv_options *opt,

@@ -209,6 +209,16 @@ struct kv_response *kv_store_serve(struct kv_store *s, struct kv_request *r, int
     return resp;
 }
 
+struct kv_response *kv_response_new(struct kv_request *r, uint64_t seq, size_t bytes)
+{
+    struct kv_response *resp = hg_alloc(sizeof *resp, &response_layout);
+    resp->seq = seq;
+    resp->request = r;
+    resp->wire = bytes_new(bytes);
+    resp->wire.length = bytes;
+    return resp;
+}
+
 int kv_response_check(const struct kv_store *s, const struct kv_request *r,
                       const struct kv_response *resp)
 {

@@ -76,6 +76,9 @@ struct kv_response *kv_store_serve(struct kv_store *s, struct kv_request *r, int
 int kv_response_check(const struct kv_store *s, const struct kv_request *r,
                       const struct kv_response *resp);
 
+/* S W: a response that was received: its wire has `bytes` bytes, to be filled. */
+struct kv_response *kv_response_new(struct kv_request *r, uint64_t seq, size_t bytes);
+
 struct kv_node *kv_node_new(void); /* S W */
 
 #endif

@@ -11,10 +11,14 @@
 static const struct sim_command commands[] = {
     {"kv", "a live key-value load on tasks: latency under pacing policies", sim_kv},
     {"pacer", "the pacer in virtual time: policies under models of noise", sim_pacer},
+    {"serve", "a server that speaks the Redis protocol, its data on the heap", sim_serve},
     {"limit", "live programs that meet their memory limit, against none", sim_limit},
     {"scale", "kv's load in virtual time: machines that are not here", sim_scale},
     {"replay", "recorded gctrace and gcpacertrace lines, fed to pacing policies", sim_replay},
     {"merge", "joins results that were made apart", sim_merge},
+    {"compress", "compressed messages: codec state made anew, and reused", sim_compress},
+    {"conn", "counted reads and writes: a task for each, and counters", sim_conn},
+    {"timer", "timers from a pool, and on the stack", sim_timer},
     {"env", "every environment variable, its value and meaning", sim_env},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
@@ -44,7 +48,7 @@ static char *help_text(int key, const char *text, void *input)
         return NULL;
     fprintf(out, "Commands (hedge-sim COMMAND --help tells more):\n");
     for (size_t i = 0; i < COMMANDS; i++)
-        fprintf(out, "  %-6s %s\n", commands[i].name, commands[i].summary);
+        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
     fclose(out);
     return list;
 }

@@ -20,13 +20,17 @@ struct sim_command {
     int (*run)(int argc, char **argv);
 };
 
-int sim_kv(int argc, char **argv);     /* kv_compare.c */
-int sim_pacer(int argc, char **argv);  /* pacer_lab.c */
-int sim_limit(int argc, char **argv);  /* limit_compare.c */
-int sim_scale(int argc, char **argv);  /* scale_compare.c */
-int sim_replay(int argc, char **argv); /* replay.c */
-int sim_merge(int argc, char **argv);  /* merge.c */
-int sim_env(int argc, char **argv);    /* env.c */
+int sim_kv(int argc, char **argv);       /* kv_compare.c */
+int sim_pacer(int argc, char **argv);    /* pacer_lab.c */
+int sim_limit(int argc, char **argv);    /* limit_compare.c */
+int sim_scale(int argc, char **argv);    /* scale_compare.c */
+int sim_serve(int argc, char **argv);    /* serve.c */
+int sim_replay(int argc, char **argv);   /* replay.c */
+int sim_merge(int argc, char **argv);    /* merge.c */
+int sim_compress(int argc, char **argv); /* compress.c */
+int sim_conn(int argc, char **argv);     /* conn.c */
+int sim_timer(int argc, char **argv);    /* timer.c */
+int sim_env(int argc, char **argv);      /* env.c */
 
 /* Catches SIGINT and SIGTERM from now on: they are counted, nothing else (interrupt.c). */
 void sim_interrupts_catch(void);

@@ -43,7 +43,10 @@ typedef struct hg_options {
     void (*limit_passed)(void *user, int64_t bytes);
     /* on the task that allocates; true: collect and try again; false: fatal */
     bool (*out_of_memory)(void *user, size_t wanted);
-    uintptr_t spare[8];
+    int os_faults; /* HEDGEDEBUG=osfault=N: one in N reads, writes and waits of the process is
+                    * interrupted or cut short, as the kernel may at any time; 0: off */
+    int blocking_threads; /* most threads for blocking calls (blocking.h); 0: 64; at most 1024 */
+    uintptr_t spare[7];
 } hg_options;
 
 enum { HG_HUGEPAGES_AUTO, HG_HUGEPAGES_ALWAYS, HG_HUGEPAGES_NEVER };

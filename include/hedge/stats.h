@@ -34,8 +34,9 @@ typedef struct hg_stats {
     /* scheduler */
     uint64_t tasks_started, tasks_now, switches, steals;
     int procs;
-    int64_t limiter_ns; /* time for which the limiter held the collector back */
-    uintptr_t spare[16];
+    int64_t limiter_ns;  /* time for which the limiter held the collector back */
+    uint64_t timers_now; /* armed now, deadlines of waiting tasks included */
+    uintptr_t spare[15];
 } hg_stats;
 
 /* any: sums the counters. `st->size` must be set. */

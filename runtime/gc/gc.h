@@ -28,11 +28,24 @@ struct hg_root {
     uintptr_t slot;
     size_t words;
 };
+/* Memory of the runtime's own that holds references and comes and goes: the caches of a pool
+ * (sync/objpool.c). Lives in its owner's memory. Its functions are called by the driver (`each`
+ * also by whoever takes the holder out), under ROOTS; they may take locks of rank POOL. */
+struct hg_root_holder {
+    struct hg_root_holder *next; /* ROOTS */
+    /* Before a cycle, in OFF, when nothing is marked: what it drops now needs no barrier. */
+    void (*turn)(struct hg_root_holder *h);
+    /* Calls fn for each range of words that may be references, and keeps them from changing but by
+     * barriered stores of single words meanwhile. */
+    void (*each)(struct hg_root_holder *h,
+                 void (*fn)(void *arg, uintptr_t lo, uintptr_t hi, const char *what), void *arg);
+};
 struct hg_roots {
     struct hg_lock lock; /* ROOTS: all below, and gc->sink */
     struct hg_root *root;
     size_t n, room;
     _Atomic int64_t bytes;
+    struct hg_root_holder *holders;
 };
 
 /* What the driver is asked to do. */
@@ -214,7 +227,7 @@ bool hg__gc_no_memory(struct hg_mutator *m, size_t size, unsigned *tries, bool m
 void hg__gc_terminate(struct hg_gc *g);
 
 /* ---- pace (pace.c) ---- */
-void hg__pace_init(struct hg_gc *g, const struct hg_pacer_config *c);
+int hg__pace_init(struct hg_gc *g, const struct hg_pacer_config *c); /* 0 or -ENOMEM */
 void hg__pace_cycle_start(struct hg_gc *g);
 void hg__pace_scanned(struct hg_gc *g);    /* SCAN is over: MARK begins */
 void hg__pace_cycle_end(struct hg_gc *g);  /* marking is over */
@@ -228,13 +241,18 @@ void hg__gc_sums(struct hg_gc *g, struct hg_gc_sums *out);
 void hg__pace_grew(struct hg_gc *g, int64_t bytes);
 
 /* ---- roots (roots.c), verifier (verify.c) ---- */
-void hg__roots_init(struct hg_gc *g);
+int hg__roots_init(struct hg_gc *g); /* 0 or -ENOMEM, and nothing is left of it */
 int hg__root_add(struct hg_gc *g, void *slot, size_t n);
 int hg__root_remove(struct hg_gc *g, void *slot);
 void hg__roots_scan(struct hg_gc *g);
 void hg__roots_each(struct hg_gc *g,
                     void (*fn)(void *arg, uintptr_t lo, uintptr_t hi, const char *what), void *arg);
 void hg__roots_fini(struct hg_gc *g);
+/* Any thread: h is scanned from now on; no longer, and all that it holds is deleted. */
+void hg__root_hold(struct hg_gc *g, struct hg_root_holder *h);
+void hg__root_unhold(struct hg_gc *g, struct hg_root_holder *h);
+/* Driver, before a cycle: every holder's turn. */
+void hg__roots_turn(struct hg_gc *g);
 /* Driver, in WEAK, mutators held: fatal unless everything reachable is marked. */
 void hg__gc_check(struct hg_gc *g);
 /* gccheck: makes the unused part of a suspended stack read as zero, so that words that were never

@@ -366,8 +366,8 @@ static void finish(struct hg_tracer *t)
         t->count--;
     }
     struct hg_mut_stats *s = &t->m->stats;
-    hg_store_rlx(&s->scanned_heap, hg_load_rlx(&s->scanned_heap) + t->bytes);
-    hg_store_rlx(&s->marked_bytes, hg_load_rlx(&s->marked_bytes) + t->bytes + t->leafs);
+    hg_own_add(&s->scanned_heap, t->bytes);
+    hg_own_add(&s->marked_bytes, t->bytes + t->leafs);
 }
 
 static void trace(struct hg_tracer *t, enum hg_work_kind kind, int64_t until, int64_t bytes)

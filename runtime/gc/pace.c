@@ -10,6 +10,7 @@
  */
 #include "runtime/gc/gc.h"
 #include "runtime/trace/trace.h"
+#include <errno.h>
 #include <string.h>
 
 void hg__gc_sums(struct hg_gc *g, struct hg_gc_sums *out)
@@ -69,17 +70,19 @@ void hg__pace_replan(struct hg_gc *g)
     hg__pace_grew(g, 0);
 }
 
-void hg__pace_init(struct hg_gc *g, const struct hg_pacer_config *c)
+int hg__pace_init(struct hg_gc *g, const struct hg_pacer_config *c)
 {
     hg__lock_init(&g->pacer_lock, HG_RANK_PACER);
     hg__pacer_init(&g->pacer, c);
     g->cycles = hg__meta_alloc(g->world->meta, HG_CYCLES_KEPT * sizeof *g->cycles);
-    HG_CHECK(g->cycles != NULL, "out of memory for the runtime's own data");
+    if (g->cycles == NULL)
+        return -ENOMEM;
     g->opened_at = hg__os_now();
     g->window.began = g->window.seen = g->opened_at;
     g->window.cpu = hg__os_process_cpu();
     hg_store_rlx(&g->last_end, g->opened_at);
     hg__pace_replan(g);
+    return 0;
 }
 
 void hg__pace_grew(struct hg_gc *g, int64_t bytes)

@@ -2,23 +2,34 @@
  *
  * Root kinds. What is not in this table may hold no reference.
  *
- *   holder                     scanned by, when                store rule            leave rule
- *   -------------------------  ------------------------------  --------------------
- *                              ---------------------------
- *   task stack, control block  its proc's SCAN; its taker at   plain while it runs   dropped when
- *   the task ends;
- *   (argument, handle)         switch-in; a worker in MARK     (by its own task)     the argument
- *                              was shaded
- *   scheduler stack            not scanned: no user code      plain                 rewound at
- *                              every switch runs on it, and no slow path holds the only reference
- *                              to an object across a poll
- *   wait record (element)      with the stack it lies on;      a hand-over shades    off the queue
- *   before the
- *                              the element is the waiter's     each word it moves    waiter runs on
- *   new task's arguments       with its stack; shaded at birth plain                 with the stack
- *   global root                the driver, after the second    hg_ref_store          shaded when
- *                              removed while NOP; one added meanwhile is
- *                              a cycle marks shaded
+ *   task stack, control block (argument, handle)
+ *     scanned  by its proc's SCAN; its taker at switch-in; a worker in MARK
+ *     store    plain while it runs, by its own task
+ *     leave    dropped when the task ends; the argument was shaded
+ *   scheduler stack
+ *     scanned  not: no slow path holds the only reference to an object across a poll; of user code
+ *              timers' callbacks run on it, without a safepoint from beginning to end
+ *     store    plain
+ *     leave    rewound at every switch
+ *   wait record (element)
+ *     scanned  with the stack it lies on; the element is the waiter's
+ *     store    a hand-over shades each word it moves
+ *     leave    off the queue before the waiter runs on
+ *   new task's arguments
+ *     scanned  with its stack; shaded at birth
+ *     store    plain
+ *     leave    with the stack
+ *   armed timer (sched/timer.c): no root. The heap that holds it has a weak reference to it; its
+ *     argument is shaded when it fires
+ *   global root
+ *     scanned  by the driver, after the second NOP; one added meanwhile is shaded
+ *     store    hg_ref_store
+ *     leave    shaded when removed while a cycle marks
+ *   pool caches (sync/objpool.c)
+ *     scanned  by the driver with the global roots, so before any mutator's SCAN
+ *     store    a put shades the object in ROOTS, then stores
+ *     leave    a get shades the object, then takes it out; in OFF, before a cycle, the driver drops
+ *              the victim generation; a pool that is freed while a cycle marks shades what it holds
  *
  * Attached host threads, cleanup and finalizer queues, value stacks and coroutines join it with the
  * embedding interface.
@@ -31,14 +42,20 @@
 #include <errno.h>
 #include <string.h>
 
-void hg__roots_init(struct hg_gc *g)
+int hg__roots_init(struct hg_gc *g)
 {
     struct hg_world *w = g->world;
     hg__lock_init(&g->roots.lock, HG_RANK_ROOTS);
     g->sink = hg__meta_alloc(w->meta, sizeof *g->sink);
-    HG_CHECK(g->sink != NULL, "out of memory for the runtime's own data");
+    if (g->sink == NULL)
+        return -ENOMEM;
     g->sink->world = w;
-    g->sink->grey = hg__grey_empty(w);
+    g->sink->grey = hg__grey_try_empty(w);
+    if (g->sink->grey == NULL) {
+        hg__meta_free(w->meta, g->sink, sizeof *g->sink);
+        return -ENOMEM;
+    }
+    return 0;
 }
 
 void hg__roots_fini(struct hg_gc *g)
@@ -55,12 +72,63 @@ static void shade_root_locked(struct hg_gc *g, const struct hg_root *r)
     hg__grey_publish(g->sink);
 }
 
+/* Words of a holder; *arg: the bytes so far. */
+struct shading {
+    struct hg_gc *g;
+    int64_t bytes;
+};
+static void shade_held(void *arg, uintptr_t lo, uintptr_t hi, const char *what)
+{
+    struct shading *s = arg;
+    (void)what;
+    HG_ASSERT_HELD(&s->g->roots.lock);
+    s->bytes += (int64_t)hg__scan_words(s->g->sink, lo, hi);
+}
+
 void hg__roots_scan(struct hg_gc *g)
 {
+    struct shading s = {g, 0};
     hg__lock(&g->roots.lock);
     for (size_t i = 0; i < g->roots.n; i++)
         shade_root_locked(g, &g->roots.root[i]);
-    g->scanned_roots = hg_load_rlx(&g->roots.bytes);
+    for (struct hg_root_holder *h = g->roots.holders; h != NULL; h = h->next)
+        h->each(h, shade_held, &s);
+    hg__grey_publish(g->sink);
+    g->scanned_roots = hg_load_rlx(&g->roots.bytes) + s.bytes;
+    hg__unlock(&g->roots.lock);
+}
+
+/* ---- holders ---- */
+
+/* A new one is empty: nothing to shade. */
+void hg__root_hold(struct hg_gc *g, struct hg_root_holder *h)
+{
+    hg__lock(&g->roots.lock);
+    h->next = g->roots.holders;
+    g->roots.holders = h;
+    hg__unlock(&g->roots.lock);
+}
+
+void hg__root_unhold(struct hg_gc *g, struct hg_root_holder *h)
+{
+    struct shading s = {g, 0};
+    hg__lock(&g->roots.lock);
+    struct hg_root_holder **link = &g->roots.holders;
+    while (*link != h)
+        link = &(*link)->next;
+    *link = h->next;
+    if (hg__shades(hg__phase(g->world))) {
+        h->each(h, shade_held, &s);
+        hg__grey_publish(g->sink);
+    }
+    hg__unlock(&g->roots.lock);
+}
+
+void hg__roots_turn(struct hg_gc *g)
+{
+    hg__lock(&g->roots.lock);
+    for (struct hg_root_holder *h = g->roots.holders; h != NULL; h = h->next)
+        h->turn(h);
     hg__unlock(&g->roots.lock);
 }
 
@@ -71,6 +139,8 @@ void hg__roots_each(struct hg_gc *g,
     for (size_t i = 0; i < g->roots.n; i++)
         fn(arg, g->roots.root[i].slot,
            g->roots.root[i].slot + g->roots.root[i].words * sizeof(uintptr_t), "global root");
+    for (struct hg_root_holder *h = g->roots.holders; h != NULL; h = h->next)
+        h->each(h, fn, arg);
     hg__unlock(&g->roots.lock);
 }
 

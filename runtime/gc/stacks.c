@@ -67,7 +67,7 @@ size_t hg__scan_words(struct hg_mutator *m, uintptr_t lo, uintptr_t hi)
 
 static void count_stack_bytes(struct hg_mutator *m, size_t bytes)
 {
-    hg_store_rlx(&m->stats.scanned_stack, hg_load_rlx(&m->stats.scanned_stack) + (int64_t)bytes);
+    hg_own_add(&m->stats.scanned_stack, (int64_t)bytes);
 }
 
 static void check_bounds(const struct hg_stack *s)
@@ -153,10 +153,10 @@ bool hg__scan_switch_in(struct hg_mutator *m, struct hg_tcb *t)
         took = hg__os_thread_cpu() - cpu;
     hg__hold(m, took);
     t->stack.times.hold_ns += took;
-    hg_store_rlx(&m->stats.scan_ns, hg_load_rlx(&m->stats.scan_ns) + took);
+    hg_own_add(&m->stats.scan_ns, took);
     /* Paid out of the proc's share: the next slice is due later by as much as this would have
      * bought. */
-    hg_store_rlx(&m->next_slice_at, hg_load_rlx(&m->next_slice_at) + 3 * took);
+    hg_own_add(&m->next_slice_at, 3 * took);
     return whole;
 }
 

@@ -35,11 +35,6 @@ static int64_t after_slice(const struct hg_gc *g, int64_t end, int64_t took)
     return end + took * (65536 - share) / share;
 }
 
-static inline void add(_Atomic int64_t *counter, int64_t n)
-{
-    hg_store_rlx(counter, hg_load_rlx(counter) + n); /* one writer: the owner */
-}
-
 bool hg__idle_over(struct hg_mutator *m, int64_t now, int64_t *look_at)
 {
     struct hg_proc *p = hg__proc_of(m);
@@ -69,8 +64,8 @@ static bool mark_slice(struct hg_gc *g, struct hg_mutator *m, bool idle, int64_t
         return false;
     cpu = hg__os_thread_cpu() - cpu;
     int64_t end = hg__os_now();
-    add(idle ? &m->stats.idle_ns : &m->stats.background_ns, cpu);
-    add(&hg__proc_of(m)->marked_ns, end - now);
+    hg_own_add(idle ? &m->stats.idle_ns : &m->stats.background_ns, cpu);
+    hg_own_add(&hg__proc_of(m)->marked_ns, end - now);
     m->credit += done;
     if (!idle) { /* an idle proc holds no task up */
         hg__hold(m, cpu);
@@ -92,7 +87,7 @@ static bool sweep_slice(struct hg_gc *g, struct hg_mutator *m, bool idle, int64_
         end = hg__os_now();
     } while (n != 0 && end < until && !(idle && hg__idle_over(m, end, &look_at)));
     cpu = hg__os_thread_cpu() - cpu;
-    add(&m->stats.sweep_ns, cpu);
+    hg_own_add(&m->stats.sweep_ns, cpu);
     if (!idle)
         hg__hold(m, cpu);
     hg_store_rlx(&m->next_slice_at, after_slice(g, end, end - now));
@@ -182,8 +177,8 @@ static void assist(struct hg_gc *g, struct hg_mutator *m)
     }
     cpu = hg__os_thread_cpu() - cpu;
     m->debt = done < m->debt ? m->debt - done : 0;
-    add(&m->stats.assist_ns, cpu);
-    hg_store_rlx(&m->stats.assists, hg_load_rlx(&m->stats.assists) + 1);
+    hg_own_add(&m->stats.assist_ns, cpu);
+    hg_own_add(&m->stats.assists, 1);
     if (cpu > hg_load_rlx(&m->stats.longest_assist_ns))
         hg_store_rlx(&m->stats.longest_assist_ns, cpu);
     hg_histogram_add(m->stats.assist, cpu);
@@ -251,7 +246,7 @@ static void wait_at_hard_limit(struct hg_gc *g, struct hg_mutator *m, int64_t mo
 {
     if (!must_wait(g, more))
         return;
-    hg_store_rlx(&m->stats.assist_waits, hg_load_rlx(&m->stats.assist_waits) + 1);
+    hg_own_add(&m->stats.assist_waits, 1);
     struct hg_proc *p = hg__proc_of(m);
     hg__park_from_scheduler(p, hg__park_begin(p->current), hg_in(WAIT_NS),
                             "heap above its hard limit");
@@ -271,7 +266,7 @@ static void sweep_here(struct hg_gc *g, struct hg_mutator *m, int64_t pages)
         now = hg__os_now();
     }
     cpu = hg__os_thread_cpu() - cpu;
-    add(&m->stats.sweep_ns, cpu);
+    hg_own_add(&m->stats.sweep_ns, cpu);
     hg__hold(m, cpu);
     m->stack->times.sweep_ns += hg__os_now() - start;
 }

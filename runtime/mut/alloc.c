@@ -48,9 +48,8 @@ static inline struct hg_cache_slot *slot_of(struct hg_mutator *m, size_t size,
 int64_t hg__alloc_account(struct hg_mutator *m)
 {
     int64_t bytes = m->cache.alloc_bytes;
-    hg_store_rlx(&m->stats.alloc_bytes, hg_load_rlx(&m->stats.alloc_bytes) + (uint64_t)bytes);
-    hg_store_rlx(&m->stats.alloc_slots,
-                 hg_load_rlx(&m->stats.alloc_slots) + (uint64_t)m->cache.alloc_slots);
+    hg_own_add(&m->stats.alloc_bytes, (uint64_t)bytes);
+    hg_own_add(&m->stats.alloc_slots, (uint64_t)m->cache.alloc_slots);
     m->cache.alloc_bytes = m->cache.alloc_slots = 0;
     m->pending_alloc += bytes;
     return bytes;

@@ -29,10 +29,15 @@ void hg__shade(struct hg_mutator *m, uintptr_t ref)
         return;
     m->dirty = true;
     if (hg__desc_kind(o.desc) == HG_SPAN_LEAF)
-        hg_store_rlx(&m->stats.marked_bytes,
-                     hg_load_rlx(&m->stats.marked_bytes) + (int64_t)hg__object_size(h, &o));
+        hg_own_add(&m->stats.marked_bytes, (int64_t)hg__object_size(h, &o));
     else
         hg__grey_push(m, o.base);
+}
+
+bool hg__is_unmarked(const struct hg_world *w, uintptr_t word)
+{
+    struct hg_object o = hg__find(w->heap, word);
+    return o.base == 0 || !hg__is_marked(w->heap, o.base);
 }
 
 static struct hg_mutator *mutator_for(const char *what)

@@ -17,7 +17,7 @@
 
 void hg__grey_init(struct hg_grey_queue *q) { hg__lock_init(&q->lock, HG_RANK_GREY); }
 
-struct hg_grey *hg__grey_empty(struct hg_world *w)
+struct hg_grey *hg__grey_try_empty(struct hg_world *w)
 {
     struct hg_grey_queue *q = &w->grey;
     hg__lock(&q->lock);
@@ -25,12 +25,19 @@ struct hg_grey *hg__grey_empty(struct hg_world *w)
     if (g != NULL)
         q->empty = g->next;
     hg__unlock(&q->lock);
-    if (g == NULL) {
+    if (g == NULL)
         g = hg__meta_alloc(w->meta, sizeof *g);
-        HG_CHECK(g != NULL, "out of memory for a buffer of grey objects (%zu bytes)", sizeof *g);
+    if (g != NULL) {
+        g->next = NULL;
+        g->n = 0;
     }
-    g->next = NULL;
-    g->n = 0;
+    return g;
+}
+
+struct hg_grey *hg__grey_empty(struct hg_world *w)
+{
+    struct hg_grey *g = hg__grey_try_empty(w);
+    HG_CHECK(g != NULL, "out of memory for a buffer of grey objects (%zu bytes)", sizeof *g);
     return g;
 }
 

@@ -266,10 +266,19 @@ _Noreturn static inline void hg__resume(struct hg_mutator *m, struct hg_stack *s
 #endif
 }
 
+/* fn(m, b) on a stack with room for what C libraries need: the scheduler's when m, the current
+ * mutator, runs a task; else the one we are on. fn does not park the task, so m is still current
+ * afterwards. */
+static inline void *hg__on_deep_stack(struct hg_mutator *m, hg_ctx_fn fn, void *b)
+{
+    return m != NULL && m->stack != NULL ? hg__on_scheduler(m, fn, b) : fn(m, b);
+}
+
 /* ---- life of mutators (mutator.c) ---- */
 
-void hg__world_init(struct hg_world *w, struct hg_heap *heap, struct hg_layouts *layouts,
-                    struct hg_meta *meta);
+/* 0 or -ENOMEM: hg__world_fini is called either way. */
+int hg__world_init(struct hg_world *w, struct hg_heap *heap, struct hg_layouts *layouts,
+                   struct hg_meta *meta);
 void hg__world_fini(struct hg_world *w);
 /* A new mutator, BLOCKED, born as if it had answered the request of now. -ENOMEM. */
 int hg__mutator_init(struct hg_mutator *m, struct hg_world *w);
@@ -344,6 +353,7 @@ void hg__grey_take_back_shared(struct hg_world *w);
  * activity. */
 struct hg_grey *hg__grey_take(struct hg_world *w);
 struct hg_grey *hg__grey_empty(struct hg_world *w); /* an empty buffer; fatal when out of memory */
+struct hg_grey *hg__grey_try_empty(struct hg_world *w); /* NULL when out of memory */
 /* back: full if it holds anything, else empty */
 void hg__grey_give(struct hg_world *w, struct hg_grey *g);
 /* Frees empty buffers beyond a few; all buffers. */
@@ -355,6 +365,9 @@ void hg__grey_fini(struct hg_world *w);
 /* Marks and greys what `ref` points into, if that is an allocated object: for words that may be
  * anything. m is the current mutator, or taken by the driver. */
 void hg__shade(struct hg_mutator *m, uintptr_t ref);
+/* Whether what `word` points into is not marked. Once every mutator has answered OFF, and until one
+ * answers RESET: whether it is dead. */
+bool hg__is_unmarked(const struct hg_world *w, uintptr_t word);
 /* Shades each of n words: a value that moves between stacks. Nothing in OFF. No safepoint. */
 void hg__shade_words(struct hg_mutator *m, const void *words, size_t n);
 /* Barriered copy of a value of `bytes` bytes into memory outside of the caller's own stack: word by

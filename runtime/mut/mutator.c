@@ -22,8 +22,8 @@ __attribute__((noinline)) struct hg_mutator *hg__self(void)
 
 __attribute__((noinline)) void hg__self_set(struct hg_mutator *m) { hg__tls_mutator = m; }
 
-void hg__world_init(struct hg_world *w, struct hg_heap *heap, struct hg_layouts *layouts,
-                    struct hg_meta *meta)
+int hg__world_init(struct hg_world *w, struct hg_heap *heap, struct hg_layouts *layouts,
+                   struct hg_meta *meta)
 {
     w->heap = heap;
     w->layouts = layouts;
@@ -33,7 +33,7 @@ void hg__world_init(struct hg_world *w, struct hg_heap *heap, struct hg_layouts 
     hg__grey_init(&w->grey);
     w->birth_gen = hg_load_rlx(&heap->gen);
     w->handshakes = hg__meta_alloc(meta, sizeof *w->handshakes);
-    HG_CHECK(w->handshakes != NULL, "out of memory for the runtime's own data");
+    return w->handshakes != NULL ? 0 : -ENOMEM;
 }
 
 void hg__world_fini(struct hg_world *w)
@@ -62,11 +62,13 @@ int hg__mutator_init(struct hg_mutator *m, struct hg_world *w)
 {
     m->world = w;
     hg__cache_init(&m->cache, w->heap);
-    if (alloc_histograms(m, w->meta) != 0) {
+    m->grey = hg__grey_try_empty(w);
+    if (alloc_histograms(m, w->meta) != 0 || m->grey == NULL) {
         free_histograms(m, w->meta);
+        if (m->grey != NULL)
+            hg__grey_give(w, m->grey);
         return -ENOMEM;
     }
-    m->grey = hg__grey_empty(w);
     hg__lock(&w->lock);
     m->id = w->next_id++;
     /* As if it had answered the last request, whose callbacks may still be under way elsewhere. Its

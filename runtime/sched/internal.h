@@ -6,10 +6,10 @@
  *   ready.c    making ready, hand-overs             stack.c    stacks, registry, trimming
  *   runq.c     rings and the global queue           thread.c   OS threads, start, stop
  *   park.c     park, yield, sleep                   region.c   blocking regions
- *   timer.c    timer heaps                          monitor.c  preemption, handing on, ticks
- *   task.c     spawn, end, join                     report.c   dump, deadlock, stack overflow
- *   cancel.c   cancellation, ambient deadlines      group.c    groups of tasks
- *   unwind.c   deferred calls, exit
+ *   timer.c    arming, stopping, firing timers      monitor.c  preemption, handing on, ticks
+ *   timerheap.c  the heaps that hold them           report.c   dump, deadlock, stack overflow
+ *   task.c     spawn, end, join                     group.c    groups of tasks
+ *   cancel.c   cancellation, ambient deadlines      unwind.c   deferred calls, exit
  *   poll.c     who looks at descriptors, and when
  */
 #ifndef HG_RUNTIME_SCHED_INTERNAL_H
@@ -148,6 +148,41 @@ void hg__global_put(struct hg_sched *s, struct hg_tcb *first, struct hg_tcb *las
 /* Owner of p: the first of the global queue; batch: also p's share of the rest into its ring, which
  * is empty. */
 struct hg_tcb *hg__global_get(struct hg_proc *p, bool batch);
+
+/* ---- timerheap.c; under the heap's lock ---- */
+
+/* Slots of the first segment, as a power of two. */
+#if defined(HG_HOSTILE)
+#define HG_TIMER_FIRST_SHIFT 3
+#else
+#define HG_TIMER_FIRST_SHIFT 9
+#endif
+/* Slots before entry 0, so that the four children of one lie in one cache line. */
+#define HG_TIMER_LEAD 3u
+
+/* Entry i, for which there is memory. */
+static inline struct hg_timer_entry *hg__timer_at(const struct hg_timers *h, uint32_t i)
+{
+    uint32_t slot = i + HG_TIMER_LEAD;
+    if (hg_likely(slot < 1u << HG_TIMER_FIRST_SHIFT))
+        return &h->segment[0][slot];
+    unsigned top = 31u - (unsigned)__builtin_clz(slot);
+    return &h->segment[top - HG_TIMER_FIRST_SHIFT + 1][slot - (1u << top)];
+}
+static inline size_t hg__timer_segment_bytes(uint32_t k)
+{
+    return (k == 0 ? (size_t)1 << HG_TIMER_FIRST_SHIFT
+                   : (size_t)1 << (HG_TIMER_FIRST_SHIFT + k - 1)) *
+           sizeof(struct hg_timer_entry);
+}
+/* Requires room. */
+void hg__timerheap_put(struct hg_timers *h, struct hg_timer_entry e);
+void hg__timerheap_remove(struct hg_timers *h, uint32_t i);
+/* Entry i is due at another time. */
+void hg__timerheap_move(struct hg_timers *h, uint32_t i, int64_t when);
+/* A segment more, or the last one, which holds no entry. */
+void hg__timerheap_add_segment(struct hg_timers *h, struct hg_timer_entry *segment);
+struct hg_timer_entry *hg__timerheap_drop_segment(struct hg_timers *h);
 
 /* ---- wake.c ---- */
 
@@ -332,7 +367,8 @@ bool hg__region_abandon(struct hg_tcb *t);
 
 /* ---- monitor.c ---- */
 
-void *hg__monitor_main(void *sched);
+int hg__monitor_start(struct hg_sched *s); /* 0 or -errno */
+void hg__monitor_fini(struct hg_sched *s); /* its memory, when the thread has ended or never was */
 /* NAPS: a millisecond; DOZES: ten; SLEEPS: until somebody wakes it. */
 enum hg_monitor_sleep { HG_MONITOR_AWAKE, HG_MONITOR_NAPS, HG_MONITOR_DOZES, HG_MONITOR_SLEEPS };
 /* Wakes the monitor if it sleeps at least as deep as `least`. */

@@ -18,9 +18,14 @@
  */
 #include "runtime/sched/internal.h"
 
-#define TICK_NS        INT64_C(1000000)
-#define SLOW_TICK_NS   INT64_C(10000000)
-#define SLOW_ROUNDS    5 /* all idle for so many rounds: sleep */
+#include <errno.h>
+
+#define TICK_NS      INT64_C(1000000)
+#define SLOW_TICK_NS INT64_C(10000000)
+#define SLOW_ROUNDS  5 /* all idle for so many rounds: sleep */
+/* After it was woken it naps so often before it slows down again: what comes every few microseconds
+ * does not wake it each time. */
+#define AWAKE_ROUNDS   4
 #define REGION_TICK_NS INT64_C(20000)
 #define REGION_ROUNDS  50 /* so many looks; then every millisecond until something happens */
 #define HAND_ON_NS     INT64_C(20000)
@@ -130,11 +135,10 @@ static void look(struct hg_sched *s, struct seen *seen, int64_t now, bool *regio
     }
 }
 
-void *hg__monitor_main(void *sched)
+static void *monitor_main(void *sched)
 {
     struct hg_sched *s = sched;
-    struct seen *seen = hg__meta_alloc(s->world->meta, (size_t)s->nprocs * sizeof *seen);
-    HG_CHECK(seen != NULL, "out of memory for the monitor");
+    struct seen *seen = s->monitor_seen;
     int idle_rounds = 0, region_rounds = 0;
     int64_t ticked = 0;
     uint32_t polls = 0;
@@ -160,9 +164,23 @@ void *hg__monitor_main(void *sched)
             woken = sleep_for(s, HG_MONITOR_DOZES, now + SLOW_TICK_NS);
         else
             woken = sleep_for(s, HG_MONITOR_NAPS, now + TICK_NS);
-        if (woken)
-            region_rounds = idle_rounds = 0;
+        if (woken) {
+            region_rounds = 0;
+            idle_rounds = -AWAKE_ROUNDS;
+        }
     }
-    hg__meta_free(s->world->meta, seen, (size_t)s->nprocs * sizeof *seen);
     return NULL;
+}
+
+int hg__monitor_start(struct hg_sched *s)
+{
+    s->monitor_seen = hg__meta_alloc(s->world->meta, (size_t)s->nprocs * sizeof(struct seen));
+    if (s->monitor_seen == NULL)
+        return -ENOMEM;
+    return hg__os_thread(&s->monitor, "hedge-monitor", 0, monitor_main, s);
+}
+
+void hg__monitor_fini(struct hg_sched *s)
+{
+    hg__meta_free(s->world->meta, s->monitor_seen, (size_t)s->nprocs * sizeof(struct seen));
 }

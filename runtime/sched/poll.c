@@ -26,11 +26,12 @@
  * The task that was found first runs next on the proc that found it; it is in no queue in between,
  * so nobody need be told. The others go to its ring, and idle procs are told.
  *
- * Then the descriptors have no poller until this proc has no task again. Mostly that is soon, and
- * a request and its answer take one thread and no futex. If the task is long, others wait for as
- * long as rule 4 takes. So, as with hand-overs (ready.c): when a proc asks anew more than LATE_NS
- * after it went on with a task, the next EAGER pollers that leave wake another proc at once, which
- * finds nothing to do and becomes the poller.
+ * Then the descriptors have no poller until this proc has no task again. Mostly that is soon, and a
+ * request and its answer take one thread and no futex. If the task is long, others wait for as long
+ * as rule 4 takes. So, as with hand-overs (ready.c): when a proc asks anew more than LATE_NS after
+ * it went on with a task, the next EAGER pollers that leave wake another proc at once, which finds
+ * nothing to do and becomes the poller; twice as many each time that it happens again soon, up to
+ * LATE_MAX times. It happens by chance as well, when the system takes the thread's processor away.
  *
  * Rejected: an epoll instance per proc, with descriptors moving between them: a descriptor's task
  * runs wherever it is stolen to, and each move takes two system calls. A thread of its own that
@@ -40,8 +41,9 @@
 #include "runtime/sched/internal.h"
 
 #define BUDGET_NS INT64_C(50000)
-#define LATE_NS   INT64_C(50000) /* about what it costs to wake a proc that polls */
-#define EAGER     63u
+#define LATE_NS   INT64_C(100000) /* a few times what it takes to wake a proc */
+#define EAGER     8u
+#define LATE_MAX  3u
 
 int64_t hg__net_waits(const struct hg_sched *s)
 {
@@ -56,8 +58,14 @@ static void judge(struct hg_proc *p)
 {
     if (p->polled_at == 0)
         return;
-    if (hg__os_now() - p->polled_at > LATE_NS)
-        hg_store_rlx(&p->sched->eager_polls, EAGER);
+    struct hg_sched *s = p->sched;
+    uint32_t late = hg_load_rlx(&s->late_polls);
+    if (hg__os_now() - p->polled_at > LATE_NS) {
+        hg_store_rlx(&s->eager_polls, EAGER << late);
+        hg_store_rlx(&s->late_polls, late < LATE_MAX ? late + 1 : LATE_MAX);
+    } else if (late > 0) {
+        hg_store_rlx(&s->late_polls, late - 1);
+    }
     p->polled_at = 0;
 }
 

@@ -165,9 +165,9 @@ static inline __attribute__((always_inline)) void run(struct hg_proc *p, struct 
     hg_store_rlx(&t->state, HG_TASK_RUNNING);
     p->current = t;
     m->stack = &t->stack;
-    hg_store_rlx(&p->switches, hg_load_rlx(&p->switches) + 1);
+    hg_own_add(&p->switches, 1);
     if (!inherit)
-        hg_store_rlx(&p->tick, hg_load_rlx(&p->tick) + 1);
+        hg_own_add(&p->tick, 1);
     hg__resume(m, &t->stack, NULL);
 }
 

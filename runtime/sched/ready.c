@@ -156,7 +156,8 @@ void hg__hand_over(struct hg_tcb *t)
 {
     struct hg_sched *s = t->sched;
     struct hg_proc *p = proc_here(s);
-    if (p == NULL || s->nprocs == 1 || s->seed != 0 || !begin_untold(p)) {
+    /* Without a task that runs here, in a timer's callback, nobody is about to park. */
+    if (p == NULL || p->current == NULL || s->nprocs == 1 || s->seed != 0 || !begin_untold(p)) {
         hg__ready(t, true);
         return;
     }

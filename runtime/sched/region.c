@@ -153,7 +153,7 @@ static void *queue_and_idle(void *a, void *b)
     hg_store_rel(&t->state, HG_TASK_RUNNABLE);
     hg__global_put(s, t, t, 1);
     hg__wake_for_work(s);
-    hg_sub_acqrel(&s->regions, 1u); /* after it is queued: see hg__deadlock_check */
+    hg__outside_end(s, &s->regions); /* after it is queued: see hg__deadlock_check */
     hg__thread_idle(th);
 }
 

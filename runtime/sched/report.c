@@ -8,7 +8,9 @@
  * The deadlock report must never be wrong. It is made under SCHED with every proc in the idle list:
  * nobody runs a task, steals, or fires a timer then, and nobody can be woken, as that takes SCHED
  * too. What could still make a task ready is looked for one by one: a queue, an armed timer, a
- * blocking region (counted until its task is in the queue), the collector (outside_waits). Only
+ * blocking region (counted until its task is in the queue), the collector and the pool for blocking
+ * calls (outside_waits). A count that comes down after its task has run, and parked again, is the
+ * last that stood against a report: so who lowers one to 0 looks as well (hg__outside_end). Only
  * hg_run programs ask for it: with other threads in the process, a post may come at any time.
  *
  * The overflow reporter is a handler for SIGSEGV and SIGBUS on an alternate stack, since the task's
@@ -101,6 +103,16 @@ void hg__deadlock_check(struct hg_sched *s)
         return;
     list_tasks(s, DEADLOCK_LISTED);
     hg__fatal("all tasks are asleep - deadlock");
+}
+
+void hg__outside_end(struct hg_sched *s, _Atomic uint32_t *count)
+{
+    /* seq_cst: a proc that goes idle lists itself and then looks at the counts, with such a fence
+     * between; this lowers the count and then looks for idle procs. One of the two sees the
+     * other. */
+    if (hg_sub_sc(count, 1u) == 1 && hg_load_acq(&s->deadlock_report) != 0 &&
+        hg_load_sc(&s->idle_count) == (uint32_t)s->nprocs)
+        hg__deadlock_check(s);
 }
 
 /* ---- stack overflow ---- */

@@ -98,7 +98,7 @@ struct hg_tcb *hg__runq_steal(struct hg_proc *p, struct hg_proc *victim, bool ne
         }
         if (!hg_cas_acqrel(&victim->head, &from, from + n))
             continue;
-        hg_store_rlx(&p->steals, hg_load_rlx(&p->steals) + n);
+        hg_own_add(&p->steals, n);
         hg_store_rel(&p->tail, tail + n - 1);
         return first;
     }

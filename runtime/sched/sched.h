@@ -49,8 +49,8 @@ enum hg_wake { HG_WAKE_NONE, HG_WAKE_VALUE, HG_WAKE_CLOSED, HG_WAKE_TIMEOUT, HG_
 #define HG_MASK_SHIELD 1u /* hg_shield */
 #define HG_MASK_CALL   2u /* the call under way cannot be ended early */
 
-/* A timer of the runtime: lives in its owner's memory. Its owner is the heap that holds it (TIMERS
- * lock of the proc it is armed on). */
+/* A timer: lives in its owner's memory. While it is armed, the heap that holds it owns it (TIMERS
+ * lock of the proc that it is armed on). All zero bytes: not armed. */
 struct hg_timer_node {
     /* Under no lock, on a scheduler stack; must not block. NULL: the deadline of a task's park
      * (struct hg_tcb.timer). */
@@ -58,11 +58,24 @@ struct hg_timer_node {
     /* The proc whose heap holds it; NULL: not armed. Writers: under that heap's lock. */
     struct hg_proc *_Atomic home;
     uint32_t index; /* in the heap; that lock */
+    /* Index + 1 of the proc that ran `fire` last, if `callback`; 0: none has. Writer: that proc,
+     * before home becomes NULL. Reader: who finds home NULL (acquire). */
+    _Atomic uint16_t fired_by;
+    bool callback; /* it begins a struct hg_timer_callback. Constant while armed */
+};
+
+/* A program's timer that calls a function: T5 in timer.c. */
+struct hg_timer_callback {
+    struct hg_timer_node node; /* first */
+    /* The task on whose stack it lies, if that task has armed it; else NULL. While it is armed it
+     * counts in its stack_timers. Under the lock of the heap that it is in or comes into. */
+    struct hg_tcb *owner;
 };
 
 struct hg_proc;
 struct hg_thread;      /* internal.h */
 struct hg_group_state; /* internal.h: what the words of an hg_group hold */
+struct hg_blocking;    /* net/blocking.c */
 struct hg_slab;        /* stack.c */
 struct hg_sched;
 
@@ -105,6 +118,9 @@ struct hg_tcb {
     void *arg;    /* a root: the control block is scanned with the stack */
     void *handle; /* heap object to publish the result in, or NULL; a root */
     uint64_t id;
+    /* Program's timers on this stack that are armed. Writers: under the lock of the heap that holds
+     * one; reader: the exit. */
+    _Atomic uint32_t stack_timers;
 
     /* Ambient (cancel.c). Waits end at `deadline` at the latest, unless `mask` is set; owner. */
     int64_t deadline;
@@ -137,16 +153,24 @@ struct hg_tcb {
 /* Ring of a proc. What does not fit goes to the global queue, half of the ring at once. */
 #define HG_RUNQ 256
 
-/* The key is kept beside the node, so that sifting reads no other task's memory. */
+/* The key is kept beside the node, so that comparing reads no memory but the heap's. */
 struct hg_timer_entry {
     int64_t when;
     struct hg_timer_node *node;
 };
+/* Timers of one proc: see timerheap.c for the structure, timer.c for its use. */
+#define HG_TIMER_SEGMENTS 22
 struct hg_timers {
-    struct hg_lock lock;         /* TIMERS */
-    uint32_t n, room;            /* lock */
-    struct hg_timer_entry *heap; /* 4-ary, by when; lock */
-    /* heap[0].when or INT64_MAX. Writer: under lock; readers: anyone, a hint. */
+    struct hg_lock lock;  /* TIMERS; guards all but next */
+    uint32_t n, room;     /* entries: in use, and that there is memory for */
+    uint32_t segments;    /* that are there */
+    uint32_t collectable; /* entries whose node lies in the collected heap */
+    bool settled;         /* they are alive; false while a cycle is under way */
+    uint32_t weak_at;     /* a walk for dead ones has looked at all from here on; 0: none walks */
+    bool weak_again;      /* a dead one has passed it */
+    struct hg_world *weak_world; /* of the walk */
+    struct hg_timer_entry *segment[HG_TIMER_SEGMENTS];
+    /* When the first is due, or INT64_MAX. Writer: under lock; readers: anyone, a hint. */
     _Atomic int64_t next;
 };
 
@@ -169,6 +193,16 @@ struct hg_proc {
     _Atomic uint32_t head, tail; /* head: owner and thieves (cas acq_rel); tail: owner (release) */
     _Atomic(struct hg_tcb *) ring[HG_RUNQ];
     struct hg_timers timers;
+    uint32_t index; /* in sched->procs; constant */
+    /* How sleeps end before a timer is due (wake.c): by how much, as learned; until when time was
+     * counted; what may be spun away. Owner. */
+    struct {
+        int64_t late, seen, credit;
+    } early;
+    /* The program's timer whose callback runs here, or NULL. Writer: owner, under the heap's lock
+     * that it took the timer out of, and after the callback (release); readers: who stops it. */
+    struct hg_timer_node *_Atomic firing;
+    int64_t fire_again;        /* when the callback wants it to fire again, or HG_FOREVER; owner */
     struct hg_tcb *free_tasks; /* pool of default stacks; owner */
     uint32_t free_count;
     /* Rounds until this proc looks around (proc.c): left, and how many it was to be; since the
@@ -268,12 +302,14 @@ struct hg_sched {
     _Alignas(64) _Atomic uint32_t idle_count;
     _Atomic uint32_t spinning;
     /* Descriptors: poll.c says who looks at them, and when. */
-    _Atomic uint32_t net_fds;     /* open ones. Writers: net (seq_cst); readers: acquire */
-    _Atomic uint32_t poller;      /* 1: an idle proc sleeps on them, or is about to. Writers: it */
-    _Atomic uint32_t poll_due;    /* 1: it is long ago. Writers: monitor (1), who takes it (0) */
-    _Atomic uint32_t polls;       /* how often they were looked at; writers: who does */
-    _Atomic uint32_t eager_polls; /* so many pollers more get a successor at once */
-    _Atomic int64_t polled_at;    /* when a busy proc looked last; writers: they */
+    _Atomic uint32_t net_fds;  /* open ones. Writers: net (seq_cst); readers: acquire */
+    _Atomic uint32_t poller;   /* 1: an idle proc sleeps on them, or is about to. Writers: it */
+    _Atomic uint32_t poll_due; /* 1: it is long ago. Writers: monitor (1), who takes it (0) */
+    _Atomic uint32_t polls;    /* how often they were looked at; writers: who does */
+    /* So many pollers more get a successor at once; how often it was late lately. Writers: procs
+     * that ask; two at once may count as one. */
+    _Atomic uint32_t eager_polls, late_polls;
+    _Atomic int64_t polled_at; /* when a busy proc looked last; writers: they */
 
     _Alignas(64) struct hg_lock stacks_lock; /* STACKS: slabs, registry, global pools */
     /* registry[i >> 12][i & 4095]: all control blocks, never freed before fini. */
@@ -286,7 +322,12 @@ struct hg_sched {
     _Atomic uint64_t posted; /* tasks started from outside */
     /* Bytes of stacks, in units of 4 KiB, that were seen in use and not trimmed since. */
     _Atomic int64_t stack_bytes_used;
+    /* The pool for blocking calls (net/blocking.c): made by the first one (cas), else NULL. */
+    struct hg_blocking *_Atomic blocking;
+    int blocking_threads;     /* most threads of it; set before start */
+    int64_t blocking_idle_ns; /* how long they wait for work; set before start */
     pthread_t monitor;
+    void *monitor_seen;            /* what it remembers of procs; its own */
     _Atomic int64_t coarse_now;    /* when the monitor looked last; writer: it; readers: procs */
     _Atomic uint32_t monitor_wake; /* the monitor sleeps on this; enum hg_monitor_sleep */
 };
@@ -435,13 +476,40 @@ void hg__cancel_all(struct hg_sched *s);
 /* t is not armed, and no other call arms or stops it meanwhile. On a scheduler stack or a thread's
  * own. */
 void hg__timer_arm(struct hg_proc *p, struct hg_timer_node *t, int64_t when);
+/* The same for a timer that others may arm and stop at this moment, armed or not, from any stack of
+ * p, which is current: the earlier time no longer holds. 1: it was armed, and will not fire at the
+ * earlier time; 0: it was not; -EBUSY: its callback runs, and nothing was done but (*was) to take
+ * it out of a heap; -EAGAIN: the same, as p has no memory for it yet: hg__timers_grow. */
+int hg__timer_set(struct hg_proc *p, struct hg_timer_node *t, int64_t when, bool *was);
+/* Memory for more timers on p, if there is none left. On a scheduler stack. False: out of
+ * memory. */
+bool hg__timers_grow(struct hg_proc *p);
 /* True: it was armed and will not fire; false: it fired, is firing, or was not armed. */
 bool hg__timer_stop(struct hg_timer_node *t);
+/* When it is due; HG_FOREVER: it is not armed. Any thread. */
+int64_t hg__timer_when(const struct hg_timer_node *t);
+/* Whether the callback of t, which is not armed, runs on a proc of s; never if that is `but`. */
+bool hg__timer_is_firing(const struct hg_sched *s, const struct hg_timer_node *t,
+                         const struct hg_proc *but);
 /* Fires what is due on p, a bounded number (also called by thieves for another proc's heap);
  * returns when the next is due. The caller is a proc on its scheduler stack. */
 int64_t hg__timers_run(struct hg_proc *p, int64_t now);
+/* Driver. Before ROOTS: which timers' objects are alive is not certain any more. After OFF, before
+ * RESET: takes timers that lie in dead objects out of the heaps, and gives memory of heaps back
+ * that they do not need. */
+void hg__timers_unsettle(struct hg_sched *s);
+void hg__timers_forget_dead(struct hg_sched *s);
+/* Timers that are armed now, deadlines of waiting tasks included. Any thread. */
+uint64_t hg__timers_armed(struct hg_sched *s);
+void hg__timers_init(struct hg_timers *h);
+void hg__timers_fini(struct hg_timers *h, struct hg_meta *meta);
 
 /* ---- reports (report.c) ---- */
+
+/* A task that was waited for from outside the scheduler is in a queue by now: lowers its count
+ * (s->outside_waits, s->regions), and reports a deadlock if nothing else stands against one. Any
+ * thread, on no task's stack. */
+void hg__outside_end(struct hg_sched *s, _Atomic uint32_t *count);
 
 /* Every task, its state and where it waits, to standard error or the log hook (any thread; racy but
  * safe). */

@@ -72,6 +72,9 @@ static void *exit_on_scheduler(void *m, void *unused)
     struct hg_proc *p = hg__proc_of(m);
     struct hg_tcb *t = p->current;
     (void)unused;
+    HG_CHECK(hg_load_rlx(&t->stack_timers) == 0,
+             "task %llu%s%s ended with armed timers on its stack: %u", (unsigned long long)t->id,
+             t->name[0] != 0 ? " " : "", t->name, hg_load_rlx(&t->stack_timers));
     if (hg_unlikely(t->groups != NULL))
         hg__group_disown(t);
     if (t->handle != NULL)

@@ -176,8 +176,8 @@ static struct hg_proc *new_proc(struct hg_sched *s, unsigned index)
     if (p == NULL)
         return NULL;
     p->sched = s;
-    hg__lock_init(&p->timers.lock, HG_RANK_TIMERS);
-    hg_store_rlx(&p->timers.next, INT64_MAX);
+    p->index = index;
+    hg__timers_init(&p->timers);
     uint64_t seed = s->seed != 0 ? s->seed : (uint64_t)hg__os_now();
     p->rand.state = seed + index * UINT64_C(0x632be59bd9b4e019);
     p->until_look = p->look_span = HG_GLOBAL_ROUNDS;
@@ -213,7 +213,7 @@ int hg__sched_init(struct hg_sched *s, struct hg_world *w, int procs, size_t sta
 
 int hg__sched_start(struct hg_sched *s)
 {
-    int error = hg__os_thread(&s->monitor, "hedge-monitor", 0, hg__monitor_main, s);
+    int error = hg__monitor_start(s);
     if (error != 0)
         return error;
     for (int i = 0; i < s->nprocs && error == 0; i++)
@@ -283,6 +283,7 @@ void hg__sched_fini(struct hg_sched *s)
     struct hg_meta *meta = s->world->meta;
     if (s->left_behind)
         return;
+    hg__monitor_fini(s);
     for (struct hg_thread *th; (th = s->threads) != NULL;) {
         s->threads = th->all_next;
         hg__meta_free(meta, th, sizeof *th);
@@ -290,7 +291,7 @@ void hg__sched_fini(struct hg_sched *s)
     for (int i = 0; i < s->nprocs; i++) {
         struct hg_proc *p = s->procs[i];
         hg__mutator_fini(&p->mut);
-        hg__meta_free(meta, p->timers.heap, p->timers.room * sizeof *p->timers.heap);
+        hg__timers_fini(&p->timers, meta);
         hg__meta_free(meta, p, sizeof *p);
     }
     hg__stacks_fini(s);

@@ -39,8 +39,11 @@
 enum hg_proc_wake { AWAKE, ASLEEP, POLLS, WOKEN };
 
 #define SPIN_ROUNDS   4
-#define NEAR_TIMER_NS INT64_C(20000) /* a sleep shorter than this is not worth it */
-#define LATE_TIMER_NS INT64_C(1000)  /* a busy proc gets to its timers between two tasks */
+#define NEAR_TIMER_NS INT64_C(20000)  /* a sleep shorter than this is not worth it */
+#define EARLY_MAX_NS  INT64_C(100000) /* a sleep ends at most this much before a timer */
+#define EARLY_SHARE   50              /* and of a proc's time, this part at most is spun away so */
+#define EARLY_SAVED   INT64_C(1000000)
+#define LATE_TIMER_NS INT64_C(1000) /* a busy proc gets to its timers between two tasks */
 
 /* ---- waking ---- */
 
@@ -288,24 +291,73 @@ static struct hg_tcb *sleep_polling(struct hg_proc *p, int64_t deadline)
 static void wait_near(struct hg_proc *p, int64_t deadline)
 {
     struct hg_sched *s = p->sched;
+    int64_t began = hg__os_now(), now = began;
     for (int i = 0; hg_load_rlx(&p->wake) == AWAKE &&
                     !(hg_load_rlx(&p->mut.attention) & HG_ATTENTION_HANDSHAKE);
          i = i + 1 == s->nprocs ? 0 : i + 1) {
-        int64_t now = hg__os_now();
+        now = hg__os_now();
         if (now >= deadline)
-            return;
+            break;
         p->must_spin =
             hg_load_rlx(&s->procs[i]->idle) == 0 && hg__timer_due(s->procs[i], now - LATE_TIMER_NS);
         if (p->must_spin)
-            return;
+            break;
         hg_cpu_relax();
     }
+    if (deadline - began >= NEAR_TIMER_NS)
+        p->early.credit -= now - began;
+}
+
+/* The kernel wakes a thread some 50 us after the time that it was told. A proc that sleeps until
+ * its next timer asks for a time so much earlier, as it learns, and spins the rest away: as long as
+ * that is a small part of its time. Returns how much earlier; 0: it has spun enough. */
+static int64_t sleep_earlier(struct hg_proc *p, int64_t now)
+{
+    p->early.credit += (now - p->early.seen) / EARLY_SHARE;
+    p->early.seen = now;
+    if (p->early.credit > EARLY_SAVED)
+        p->early.credit = EARLY_SAVED;
+    return p->early.credit > p->early.late ? p->early.late : 0;
+}
+
+/* It slept until the time `asked`, or was woken. Follows the later ones of the delays quickly and
+ * the shorter ones slowly, so that most sleeps end before the timer. */
+static void learn_late(struct hg_proc *p, int64_t asked)
+{
+    int64_t late = hg__os_now() - asked, by = late - p->early.late;
+    if (late < 0)
+        return;
+    p->early.late += by > 0 ? by / 4 : by / 32;
+    if (p->early.late > EARLY_MAX_NS)
+        p->early.late = EARLY_MAX_NS;
+}
+
+/* Sleeps until woken, or about when the proc's next timer is due. */
+static struct hg_tcb *sleep_for_timers(struct hg_proc *p)
+{
+    struct hg_sched *s = p->sched;
+    struct hg_tcb *polled = NULL;
+    int64_t next = hg_load_rlx(&p->timers.next), until = next;
+    if (next != INT64_MAX) {
+        int64_t now = hg__os_now(), early = sleep_earlier(p, now);
+        until = next - early;
+        if (until <= now || next - now < NEAR_TIMER_NS) {
+            wait_near(p, next);
+            return NULL;
+        }
+    }
+    if (hg_load_acq(&s->net_fds) != 0 && hg__poller_begin(s))
+        polled = sleep_polling(p, until);
+    else
+        sleep_idle(p, until);
+    if (until != INT64_MAX)
+        learn_late(p, until);
+    return polled;
 }
 
 struct hg_tcb *hg__go_idle(struct hg_proc *p)
 {
     struct hg_sched *s = p->sched;
-    struct hg_tcb *polled = NULL;
     p->clock_skip = 0; /* the next round may be a long time from now */
     if (!list_idle(p))
         return NULL;
@@ -322,13 +374,7 @@ struct hg_tcb *hg__go_idle(struct hg_proc *p)
     }
     if (hg_load_acq(&s->deadlock_report) != 0 && hg_load_rlx(&s->idle_count) == (uint32_t)s->nprocs)
         hg__deadlock_check(s);
-    int64_t next = hg_load_rlx(&p->timers.next);
-    if (next != INT64_MAX && next - hg__os_now() < NEAR_TIMER_NS)
-        wait_near(p, next);
-    else if (hg_load_acq(&s->net_fds) != 0 && hg__poller_begin(s))
-        polled = sleep_polling(p, next);
-    else
-        sleep_idle(p, next);
+    struct hg_tcb *polled = sleep_for_timers(p);
     unlist_idle(p);
     return hg__poll_take(p, polled);
 }

@@ -290,7 +290,7 @@ HG_API int hg_chan_send(hg_chan *c, const void *value, int64_t deadline)
 {
     struct hg_mutator *m = hg__sync_enter();
     struct hg_tcb *wake;
-    if (hg_unlikely(m == NULL))
+    if (hg_unlikely(m == NULL) && (m = hg__sync_callback(deadline)) == NULL)
         return -EPERM;
     if (hg_unlikely(c == NULL))
         return hg__wait_never(m, deadline, "send to no channel");

@@ -41,6 +41,7 @@ struct hg_sync_waiter {
     struct hg_tcb *task; /* constant */
     uint64_t ticket;     /* of its park; constant while queued */
     int64_t since;       /* when it began to wait; constant */
+    uintptr_t wants;     /* rwlock, semaphore: what it waits for; constant */
     bool queued;         /* queue's lock */
     bool handed;         /* mutex: it owns the lock. Writer: who won the park */
 };
@@ -87,17 +88,64 @@ static inline void hg__sync_remove(struct hg_sync_queue *q, struct hg_sync_waite
         q->first = hg_list_empty(&w->link) ? NULL : (struct hg_sync_waiter *)(void *)w->link.next;
     hg_list_remove(&w->link);
 }
+/* Parks t in the queue, which is locked on entry and not on return, until hg__sync_claim wins the
+ * park or the deadline, or who cancels t, does. Returns why; w is out of the queue. */
+static inline enum hg_wake hg__sync_park(struct hg_tcb *t, struct hg_sync_queue *q,
+                                         struct hg_sync_waiter *w, int64_t deadline,
+                                         const char *where)
+{
+    w->task = t;
+    w->ticket = hg__park_begin(t);
+    hg__sync_push(q, w, false);
+    enum hg_wake why = hg__park(t, w->ticket, deadline, hg__sync_commit, q, where);
+    if (why != HG_WAKE_VALUE) {
+        hg__sync_lock(q);
+        hg__sync_remove(q, w);
+        hg__unlock(&q->lock);
+    }
+    return why;
+}
+/* Takes the first waiter out. True: and wins its park; false: it times out at this moment. */
+static inline bool hg__sync_claim_first(struct hg_sync_queue *q)
+{
+    struct hg_sync_waiter *w = q->first;
+    hg__sync_remove(q, w);
+    return hg__park_claim(w->task, w->ticket, HG_WAKE_VALUE);
+}
 /* Takes out the first waiter whose park the caller wins; those that time out at this moment are
  * dropped. NULL: none. */
 static inline struct hg_sync_waiter *hg__sync_claim(struct hg_sync_queue *q)
 {
     struct hg_sync_waiter *w;
-    while ((w = q->first) != NULL) {
-        hg__sync_remove(q, w);
-        if (hg__park_claim(w->task, w->ticket, HG_WAKE_VALUE))
+    while ((w = q->first) != NULL)
+        if (hg__sync_claim_first(q))
             return w;
-    }
     return NULL;
+}
+/* Tasks whose parks were won, linked by next, to be made ready once no lock is held. */
+struct hg_sync_won {
+    struct hg_tcb *first, **last;
+};
+static inline void hg__sync_won_add(struct hg_sync_won *won, struct hg_tcb *t)
+{
+    if (won->first == NULL)
+        won->last = &won->first;
+    t->next = NULL;
+    *won->last = t;
+    won->last = &t->next;
+}
+void hg__sync_won_ready(const struct hg_sync_won *won);
+/* Makes all that wait ready. The queue is locked on entry and not on return. */
+void hg__sync_wake_all(struct hg_sync_queue *q);
+
+/* The mutator that runs here, on behalf of a timer's callback, for a call that does not wait
+ * (deadline HG_NOW). NULL: it is no callback, or the call might wait. */
+static inline struct hg_mutator *hg__sync_callback(int64_t deadline)
+{
+    struct hg_mutator *m = hg__self();
+    if (m == NULL || deadline != HG_NOW || hg_load_rlx(&hg__proc_of(m)->firing) == NULL)
+        return NULL;
+    return m;
 }
 
 #endif

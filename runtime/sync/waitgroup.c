@@ -35,24 +35,6 @@ static inline int64_t count_of(uintptr_t state) { return (int64_t)(state >> 1); 
 
 /* ---- add ---- */
 
-/* Makes all that wait ready. The queue is locked on entry and not on return. */
-static void wake_all(struct group *g)
-{
-    struct hg_tcb *first = NULL, **last = &first;
-    struct hg_sync_waiter *w;
-    while ((w = hg__sync_claim(&g->queue)) != NULL) {
-        *last = w->task;
-        last = &w->task->next;
-    }
-    *last = NULL;
-    hg__unlock(&g->queue.lock);
-    while (first != NULL) {
-        struct hg_tcb *next = first->next;
-        hg__ready(first, false);
-        first = next;
-    }
-}
-
 /* Adds n, which may make the count 0 while tasks wait. False: that is not so any more, and
  * nothing was added. */
 static bool add_to_zero(struct group *g, int n)
@@ -68,7 +50,7 @@ static bool add_to_zero(struct group *g, int n)
     uintptr_t s = hg_load_rlx(&g->state);
     while (count_of(s) + n == 0) {
         if (hg_cas_acqrel(&g->state, &s, (uintptr_t)0)) {
-            wake_all(g);
+            hg__sync_wake_all(&g->queue);
             return true;
         }
     }

@@ -47,6 +47,31 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "bytes_per_op") at = i }
 awk -F, 'NR > 1 { n++; if (n == 1 || $14 < least) least = $14; if ($14 > most) most = $14 }
     END { exit !(n >= 5 && most > 1.5 * least) }' n.cycles || fault "stacks are alike: $(cut -d, -f3,14 n.cycles)"
 
+# Over TCP: the same report, the same arrivals; and a limit of descriptors that does not suffice.
+# shellcheck disable=SC2086
+expect 0 kv $small --net --policy max:5,off --repetitions 1 --json t.json --csv t.csv \
+    --fail-if 'p99 > 60s' --fail-if 'dropped > 0'
+has out 'over TCP on 127.0.0.1'
+has t.json '"net": true'
+has a.json '"net": false'
+awk -F, 'NR == FNR { if ($3 == 1 && $1 == "off") n = $4; next }
+    $1 == "off" { d = $4 - n; exit !(d > -20 && d < 20) }' a.csv t.csv ||
+    fault "operations over TCP and channels: $(cut -d, -f1,3,4 a.csv t.csv | tr '\n' ' ')"
+# shellcheck disable=SC2086
+expect 0 kv $small --net --policy max:5 --gogc 50 --value-bytes 20000 --stack-noise 50 --read-percent 50
+if ! (ulimit -Sn 100 && ulimit -Hn 100 && ulimit -Hn 200) 2>/dev/null; then # who may raise it, does
+    limited() { (ulimit -Sn 100 && ulimit -Hn 100 && exec "$sim" "$@"); }
+    # shellcheck disable=SC2086
+    limited kv $small --net --policy max:5 >out 2>err
+    got=$?
+    [ $got = 3 ] || fault "100 descriptors for 50 connections: $(cat err)"
+    has err '50 connections need 164 descriptors, and this process may open 100'
+    has err 'or --conns 17'
+fi
+# A soft limit is raised by itself.
+# shellcheck disable=SC2086
+(ulimit -Sn 64 && exec "$sim" kv $small --net --policy max:5) >out 2>err || fault "soft limit: $(cat err)"
+
 # A check that fails, usage that is wrong, a floor that does not fit.
 # shellcheck disable=SC2086
 expect 1 kv $small --policy off --fail-if 'p99 > 1ns'

@@ -250,7 +250,7 @@ static bool expected(ssize_t r)
 static void act(struct closes *c, struct hg_rand *r)
 {
     uint32_t at = hg_rand_below(r, PLACES);
-    struct place *p = c->places[at];
+    struct place *p = hg_load_acq((struct place * _Atomic *)&c->places[at]);
     hg_fd *f = hg_rand_below(r, 2) == 0 ? p->a : p->b;
     uint64_t number = p->number, got = 0;
     int64_t until = hg_rand_below(r, 3) == 0 ? HG_NOW : hg_in(hg_rand_below(r, 200000));

@@ -62,7 +62,7 @@ static void set_up(void)
     meta = hg__meta_open();
     cr_assert_eq(hg__heap_open(&heap, meta, &config), 0);
     memset(&world, 0, sizeof world);
-    hg__world_init(&world, heap, hg__layouts_open(meta), meta);
+    cr_assert_eq(hg__world_init(&world, heap, hg__layouts_open(meta), meta), 0);
     world.hooks = (struct hg_hooks){.scan = count_scan,
                                     .allocated = none_allocated,
                                     .refuse = never_refuse,

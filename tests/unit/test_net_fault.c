@@ -370,7 +370,7 @@ Test(net_fault, full_backlog_unix)
 static void nothing(int signal) { (void)signal; }
 struct signals {
     pthread_t threads[2];
-    _Atomic int known;
+    _Atomic int places, known;
     _Atomic int stop;
     _Atomic int sent;
 };
@@ -393,7 +393,8 @@ static void let_through(void *arg)
     sigemptyset(&set);
     sigaddset(&set, SIGUSR1);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-    s->threads[hg_add_acqrel(&s->known, 1)] = pthread_self();
+    s->threads[hg_add_rlx(&s->places, 1)] = pthread_self();
+    hg_add_acqrel(&s->known, 1);
     while (hg_load_acq(&s->known) < 2)
         ; /* it keeps its proc until the other one is on the other */
 }

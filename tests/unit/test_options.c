@@ -24,6 +24,7 @@ static const char *const names[] = {
     "HEDGE_MIN_HEAP",
     "HEDGE_HARD_LIMIT",
     "HEDGE_STACK",
+    "HEDGE_BLOCKING_THREADS",
     "HEDGE_HUGEPAGES",
     "HEDGE_SCHED_SEED",
     "GODEBUG",
@@ -215,6 +216,11 @@ Test(options, sizes)
 
 Test(options, words_and_seed)
 {
+    GOOD("HEDGE_BLOCKING_THREADS", "1", blocking_threads, 1);
+    GOOD("HEDGE_BLOCKING_THREADS", "1024", blocking_threads, 1024);
+    bad("HEDGE_BLOCKING_THREADS", "0", "1 to 1024");
+    bad("HEDGE_BLOCKING_THREADS", "1025", "1 to 1024");
+    bad("HEDGE_BLOCKING_THREADS", "many", "1 to 1024");
     GOOD("HEDGE_HUGEPAGES", "auto", hugepages, HG_HUGEPAGES_AUTO);
     GOOD("HEDGE_HUGEPAGES", "always", hugepages, HG_HUGEPAGES_ALWAYS);
     GOOD("HEDGE_HUGEPAGES", "never", hugepages, HG_HUGEPAGES_NEVER);
@@ -274,6 +280,7 @@ Test(options, hedgedebug)
     GOOD("HEDGEDEBUG", "gcstress=17", stress, 17);
     GOOD("HEDGEDEBUG", "gcstress=-3", stress, 0);
     GOOD("HEDGEDEBUG", "gcpoison=1", poison, true);
+    GOOD("HEDGEDEBUG", "osfault=20", os_faults, 20);
     GOOD("HEDGEDEBUG", "trackwaits=1", track_waits, true);
     GOOD("HEDGEDEBUG", "gccheck=1,gcstress=5,gcpoison=1,gctrace=1", stress, 5);
     cr_assert(opt.check && opt.poison && opt.trace_gc);

@@ -36,10 +36,10 @@ static void fire(struct hg_timer_node *node, int64_t now)
 static void check_heap(const struct hg_timers *h)
 {
     for (uint32_t i = 0; i < h->n; i++) {
-        cr_assert_eq(h->heap[i].node->index, i);
-        cr_assert(i == 0 || h->heap[(i - 1) / 4].when <= h->heap[i].when);
+        cr_assert_eq(hg__timer_at(h, i)->node->index, i);
+        cr_assert(i == 0 || hg__timer_at(h, (i - 1) / 4)->when <= hg__timer_at(h, i)->when);
     }
-    cr_assert_eq(hg_load_rlx(&h->next), h->n > 0 ? h->heap[0].when : INT64_MAX);
+    cr_assert_eq(hg_load_rlx(&h->next), h->n > 0 ? hg__timer_at(h, 0)->when : INT64_MAX);
 }
 
 #define NODES 300u
@@ -54,8 +54,7 @@ Test(sched_timer, heap_against_reference)
     w.meta = hg__meta_open();
     s.world = &w;
     p.sched = &s;
-    hg__lock_init(&p.timers.lock, HG_RANK_TIMERS);
-    hg_store_rlx(&p.timers.next, INT64_MAX);
+    hg__timers_init(&p.timers);
     int64_t now = 1000;
     unsigned expected = 0;
     for (int step = 0; step < 20000; step++) {

@@ -35,6 +35,16 @@ static inline int run_on(int procs, int (*first)(void *), void *arg)
     return hg_run(first, arg, &o);
 }
 
+/* The same with scheduling choices from a seed. */
+static inline int run_on_seed(int procs, uint64_t seed, int (*first)(void *), void *arg)
+{
+    hg_options o;
+    hg_options_init(&o, sizeof o);
+    o.procs = procs;
+    o.sched_seed = seed;
+    return hg_run(first, arg, &o);
+}
+
 /* A program of tasks in a host: other threads may do something to its tasks at any time, so that
  * waiting for them is no deadlock. Then the runtime is shut down and closed. */
 struct hosted {
