@@ -37,6 +37,7 @@ bool codec_expand(enum codec c, void *decoder, void *to, size_t to_bytes, const 
 struct compress_options {
     int64_t messages, message_bytes;
     int conns, procs, level;
+    double vary; /* per cent of values that differ from one record to the next */
 };
 
 /* One way of a comparison. */

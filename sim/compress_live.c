@@ -36,32 +36,43 @@ struct live {
     hg_objpool *encoders, *decoders, *buffers;
     hg_waitgroup done;
     _Atomic int64_t next, sent; /* next: the message that is sent next; sent: answered */
+    _Atomic int64_t wire;       /* bytes of all compressed documents */
     _Atomic int failed;
 };
 
 /* ---- documents ---- */
 
-static size_t put_record(char *to, size_t room, struct sim_rng *r, unsigned number)
+/* The values of a record, each drawn from so many. */
+enum { CUSTOMER, STATUS, CITY, AMOUNT, CENTS, ITEMS, DAY, HOUR, MINUTE, VALUES };
+static const uint32_t range[VALUES] = {9000, 3, 6, 500, 100, 9, 28, 24, 60};
+
+static size_t put_record(char *to, size_t room, const uint32_t *v, unsigned number)
 {
     static const char *const city[] = {"Lisbon", "Osaka", "Quito", "Tunis", "Riga", "Perth"};
     static const char *const status[] = {"active", "closed", "pending"};
     int n = snprintf(to, room,
-                     "{\"_id\":\"65a1f0c3%08x%08x\",\"customer\":%u,\"status\":\"%s\","
+                     "{\"_id\":\"65a1f0c31b2c3d4e%08x\",\"customer\":%u,\"status\":\"%s\","
                      "\"city\":\"%s\",\"amount\":%u.%02u,\"items\":%u,"
                      "\"created\":\"2024-01-%02uT%02u:%02u:00Z\",\"note\":null},",
-                     0x1b2c3d4eu, number, 1000 + sim_rng_below(r, 9000),
-                     status[sim_rng_below(r, 3)], city[sim_rng_below(r, 6)], sim_rng_below(r, 500),
-                     sim_rng_below(r, 100), 1 + sim_rng_below(r, 9), 1 + sim_rng_below(r, 28),
-                     sim_rng_below(r, 24), sim_rng_below(r, 60));
+                     number, 1000 + v[CUSTOMER], status[v[STATUS]], city[v[CITY]], v[AMOUNT],
+                     v[CENTS], 1 + v[ITEMS], 1 + v[DAY], v[HOUR], v[MINUTE]);
     return (size_t)n < room ? (size_t)n : room;
 }
 
-static unsigned char *make_document(size_t bytes, unsigned which)
+/* Records with ids in sequence. Of the values of each, `vary` per cent are drawn anew; the others
+ * are as in the record before, as in an answer that is sorted. */
+static unsigned char *make_document(size_t bytes, double vary, unsigned which)
 {
     struct sim_rng r = {SEED + which};
     char *d = sim_alloc(bytes + 1, 1);
-    for (size_t n = 0; n < bytes;)
-        n += put_record(d + n, bytes + 1 - n, &r, which * 100000 + (unsigned)n);
+    uint32_t v[VALUES] = {0};
+    unsigned number = which * 100000;
+    for (size_t n = 0; n < bytes; number++) {
+        for (int k = 0; k < VALUES; k++)
+            if (n == 0 || sim_rng_below(&r, 10000) < 100 * vary)
+                v[k] = sim_rng_below(&r, range[k]);
+        n += put_record(d + n, bytes + 1 - n, v, number);
+    }
     return (unsigned char *)d;
 }
 
@@ -122,6 +133,7 @@ static bool send_message(struct live *l, hg_fd *fd, unsigned which)
     size_t n =
         codec_compress(l->way->codec, encoder, wire, l->bound, l->document[which], l->raw_bytes);
     give(l, l->encoders, encoder);
+    atomic_fetch_add_explicit(&l->wire, (int64_t)n, memory_order_relaxed);
     struct header h = {(uint32_t)n, (uint32_t)l->raw_bytes, which};
     bool fine = n > 0 && stream_write(fd, &h, sizeof h, wire, n);
     give(l, l->buffers, wire);
@@ -209,7 +221,9 @@ static int main_task(void *arg)
     if (err != 0)
         return err;
     hg_waitgroup_wait(&l->done, HG_FOREVER);
-    trial_end(l->trial, atomic_load_explicit(&l->sent, memory_order_relaxed));
+    int64_t sent = atomic_load_explicit(&l->sent, memory_order_relaxed);
+    l->trial->extra = (double)atomic_load_explicit(&l->wire, memory_order_relaxed) / (double)sent;
+    trial_end(l->trial, sent);
     if (atomic_load_explicit(&l->failed, memory_order_relaxed) != 0) {
         snprintf(l->trial->shared->error, sizeof l->trial->shared->error,
                  "a message came back wrong, or not at all");
@@ -226,7 +240,7 @@ int compress_run(struct trial *t, const void *arg)
     l->raw_bytes = (size_t)l->way->opt->message_bytes;
     l->bound = codec_bound(l->way->codec, l->raw_bytes);
     for (unsigned i = 0; i < DOCUMENTS; i++)
-        l->document[i] = make_document(l->raw_bytes, i);
+        l->document[i] = make_document(l->raw_bytes, l->way->opt->vary, i);
     int err = trial_run(t, l->way->opt->procs, main_task, l);
     for (unsigned i = 0; i < DOCUMENTS; i++)
         free(l->document[i]);

@@ -113,14 +113,21 @@ struct trial_table {
     json_t *params; /* for the file; the table's */
 };
 
-/* The options that these commands share, for argp: repetitions, json, csv. Keys below 0x100. */
-#define TRIAL_OPTIONS                                                              \
-    {"repetitions", 'r', "N", 0, "Runs of each way; medians are reported (3)", 8}, \
-        {"check", 'c', NULL, 0, "Exit with status 1 if a target is missed", 8},    \
-        {NULL, 0, NULL, 0, "Files (each appears whole, by rename):", 9},           \
-        {"json", 'j', "FILE", 0, "All figures of all runs", 9},                    \
-    {                                                                              \
-        "csv", 'v', "FILE", 0, "The same, one line per run", 9                     \
+/* The options that these commands share, for argp. A command's own keys lie below. */
+enum { TRIAL_KEY_REPETITIONS = 0x200, TRIAL_KEY_CHECK, TRIAL_KEY_JSON, TRIAL_KEY_CSV };
+#define TRIAL_OPTIONS                                                                       \
+    {                                                                                       \
+        "repetitions",                                                                      \
+        TRIAL_KEY_REPETITIONS,                                                              \
+        "N",                                                                                \
+        0,                                                                                  \
+        "Runs of each way; medians are reported (3)",                                       \
+        8},                                                                                 \
+        {"check", TRIAL_KEY_CHECK, NULL, 0, "Exit with status 1 if a target is missed", 8}, \
+        {NULL, 0, NULL, 0, "Files (each appears whole, by rename):", 9},                    \
+        {"json", TRIAL_KEY_JSON, "FILE", 0, "All figures of all runs", 9},                  \
+    {                                                                                       \
+        "csv", TRIAL_KEY_CSV, "FILE", 0, "The same, one line per run", 9                    \
     }
 /* Takes one of them. false: it is none. *check: --check was given. */
 bool trial_option(struct trial_table *t, bool *check, int key, const char *arg,

@@ -15,17 +15,17 @@ bool trial_option(struct trial_table *t, bool *check, int key, const char *arg,
                   struct argp_state *state)
 {
     switch (key) {
-    case 'r':
+    case TRIAL_KEY_REPETITIONS:
         t->repetitions =
             (int)sim_option_number(state, "repetitions", arg, 1, TRIAL_REPETITIONS_MAX, true);
         return true;
-    case 'c':
+    case TRIAL_KEY_CHECK:
         *check = true;
         return true;
-    case 'j':
+    case TRIAL_KEY_JSON:
         t->json = sim_option_file(state, "json", arg);
         return true;
-    case 'v':
+    case TRIAL_KEY_CSV:
         t->csv = sim_option_file(state, "csv", arg);
         return true;
     default:
