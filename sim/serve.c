@@ -1,6 +1,7 @@
 /* serve.c: `hedge-sim serve`: opens the runtime, listens, stops in order (serve.h).
  *
- * The main task looks ten times a second whether it is to stop, and sweeps expired keys between.
+ * The main task waits for signals, and ten times a second sweeps expired keys and looks whether
+ * SHUTDOWN has asked it to stop.
  * Stopping: close the listeners; set `stopping`, so that no further request is begun; end the
  * reading side of every connection, so that tasks that wait for requests wake up, send what is
  * pending and close; after STOP_NS, or at a second signal, close those that are left at once;
@@ -10,7 +11,9 @@
 #include "sim/serve_report.h"
 #include "sim/sim.h"
 #include <errno.h>
+#include <hedge/signal.h>
 #include <hedge/task.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -126,23 +129,31 @@ static void close_listeners(struct serving *v)
 
 /* ---- serving ---- */
 
+/* A signal that asks to stop, within `ns`. */
+static bool signalled(int64_t ns)
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+    int64_t deadline = hg_in(ns);
+    int signal = hg_signal_wait(signals, 2, deadline);
+    if (signal < 0 && signal != -ETIMEDOUT) /* no descriptor for it: try again later */
+        hg_sleep_until(deadline);
+    return signal > 0;
+}
+
 static void serve(struct serving *v)
 {
-    while (sim_interrupts(NULL) == 0 && serve_counted(&v->server.stop_asked) == 0) {
-        hg_sleep(TICK_NS);
+    while (!signalled(TICK_NS) && serve_counted(&v->server.stop_asked) == 0)
         serve_store_sweep(&v->server.store);
-    }
 }
 
 static void stop(struct serving *v)
 {
-    int signals = sim_interrupts(NULL);
     int64_t last = hg_in(STOP_NS);
     close_listeners(v);
     atomic_store_explicit(&v->server.stopping, true, memory_order_relaxed);
     serve_clients_stop(&v->server, false);
-    while (serve_clients_left(&v->server) > 0 && hg_now() < last && sim_interrupts(NULL) == signals)
-        hg_sleep(TICK_NS / 20);
+    while (serve_clients_left(&v->server) > 0 && hg_now() < last && !signalled(TICK_NS / 20))
+        continue;
     serve_clients_stop(&v->server, true);
 }
 
@@ -174,7 +185,6 @@ int sim_serve(int argc, char **argv)
         return SIM_FAILED;
     serve_options_parse(&v->opt, argc, argv);
     fit_clients(&v->opt);
-    sim_interrupts_catch();
     int status = hg_run(main_task, v, NULL);
     if (status < 0) {
         fprintf(stderr, "hedge-sim serve: no runtime: %s\n", strerror(-status));

@@ -16,7 +16,8 @@ seed=${HEDGE_TEST_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 clients=${SERVE_TEST_CLIENTS:-500}
 server=
 redis=
-trap 'kill $server $redis 2>/dev/null; rm -rf "$work"' EXIT
+load=
+trap 'kill $server $redis $load 2>/dev/null; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 have() {
     command -v "$1" >/dev/null 2>&1 || { echo "serve.sh: no $1: its checks are left out"; false; }
@@ -145,5 +146,19 @@ if have redis-benchmark; then
     [ "$(sed -n 's/^collections  *\([0-9,]*\)$/\1/p' report | tr -d ,)" -gt 3 ] ||
         fault "no collections: $(cat report)"
     has report '^  dropped  *0$'
+
+    # Stopped in the middle of a load: nobody is waited for until he has sent all.
+    start --port none
+    redis-benchmark -s "$work/hedge.sock" -n 100000000 -c 100 -P 16 -t set,get --csv >out 2>bench &
+    load=$!
+    connected() { [ "$(redis-cli -s hedge.sock INFO clients | tr -d '\r' |
+        sed -n 's/^connected_clients://p')" -gt 100 ]; }
+    until_is 20 connected || fault "the load does not begin: $(cat bench)"
+    begin=$(date +%s)
+    stop TERM
+    [ $(($(date +%s) - begin)) -lt 5 ] || fault "it took $(($(date +%s) - begin)) s to stop"
+    kill $load 2>/dev/null # it may wait for ever for connections that it has itself given up
+    wait $load
+    load=
 fi
 exit $bad

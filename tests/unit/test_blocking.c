@@ -366,22 +366,9 @@ Test(blocking, who_gives_up_leaves_the_rest_to_the_pool)
 
 /* ---- cancellation, and the ambient deadline ---- */
 
-/* What hg_cancel does to a task that waits. */
-static void cancel(struct hg_tcb *t)
-{
-    hg_store_sc(&t->canceled, 1u);
-    while (hg_load_acq(&t->state) != HG_TASK_WAITING)
-        hg_yield();
-    uint64_t wait = hg_load_acq(&t->wait);
-    if ((wait & 7u) == HG_WAKE_NONE && hg_load_rlx(&t->mask) == 0 &&
-        hg__park_claim(t, wait >> 3, HG_WAKE_CANCEL))
-        hg__ready(t, false);
-}
-
 struct canceled {
     struct gate *gate;
-    struct hg_tcb *_Atomic who;
-    _Atomic int got; /* what the call returned; 1: nothing yet */
+    _Atomic int began, got; /* what the call returned; 1: nothing yet */
     bool copy;
 };
 static int pass_and_answer(void *arg)
@@ -389,10 +376,10 @@ static int pass_and_answer(void *arg)
     pass(*(struct gate **)arg);
     return 5;
 }
-static void call_until_canceled(void *arg)
+static int call_until_canceled(void *arg)
 {
     struct canceled *c = arg;
-    hg_store_rel(&c->who, hg__task_self());
+    hg_store_rel(&c->began, 1);
     if (c->copy)
         hg_store_rel(&c->got, hg_blocking_copy(pass_and_answer, &c->gate, sizeof c->gate,
                                                count_drop, HG_FOREVER, NULL));
@@ -403,27 +390,28 @@ static void call_until_canceled(void *arg)
     CHECK(hg_blocking_copy(pass_and_answer, &c->gate, sizeof c->gate, count_drop, HG_FOREVER,
                            NULL) == -ECANCELED);
     hg_add_acqrel(&ended, 1);
+    return 0;
 }
 static int cancels(void *arg)
 {
     static struct gate g;
+    hg_task *task[4];
     static struct canceled c[4]; /* running on a stack, with a copy; the same in the queue */
     (void)arg;
     hg_store_rlx(&g.open, 0);
     hg_store_rlx(&g.inside, 0);
     for (int i = 0; i < 4; i++) {
-        hg_store_rlx(&c[i].who, NULL);
+        hg_store_rlx(&c[i].began, 0);
         hg_store_rlx(&c[i].got, 1);
         c[i].gate = &g;
         c[i].copy = i % 2 != 0;
-        go(call_until_canceled, &c[i]);
+        CHECK(hg_go_with(NULL, call_until_canceled, &c[i], &task[i]) == 0);
         if (i < 2)
             wait_inside(&g, i + 1);
     }
     for (int i = 0; i < 4; i++) {
-        while (hg_load_acq(&c[i].who) == NULL)
-            hg_yield();
-        cancel(hg_load_acq(&c[i].who));
+        yield_until(&c[i].began, 1);
+        hg_cancel(task[i]);
     }
     yield_until(&c[1].got, -ECANCELED);
     yield_until(&c[2].got, -ECANCELED);
@@ -454,15 +442,13 @@ static int ambient(void *arg)
     static struct gate g;
     int64_t start = hg_now();
     struct gate *gate = &g;
-    struct hg_tcb *t = hg__task_self();
     (void)arg;
-    int64_t before = t->deadline;
-    t->deadline = hg_in(20 * MS);
+    int64_t before = hg_deadline_push(hg_in(20 * MS));
     CHECK(hg_blocking_copy(pass_and_answer, &gate, sizeof gate, count_drop, HG_FOREVER, NULL) ==
           -ETIMEDOUT);
     CHECK(hg_now() - start >= 20 * MS);
     CHECK(hg_blocking(pass_and_answer, &gate) == -ETIMEDOUT);
-    t->deadline = before;
+    hg_deadline_pop(before);
     hg_store_rel(&g.open, 1);
     CHECK(hg_blocking(pass_and_answer, &gate) == 5);
     return 0;

@@ -21,6 +21,11 @@ struct place {
     hg_task *lasting; /* ends when `empty` is closed */
     hg_fd *silent;
     hg_group group;
+    hg_rwlock written;
+    hg_sema none;
+    hg_cond cond;
+    hg_mutex of_cond;
+    hg_ticker ticker;
     _Atomic int begun;
 };
 
@@ -67,6 +72,23 @@ static int wait_sleep(struct place *p, int64_t d)
     int r = hg_sleep_until(d);
     return r == 0 ? -ETIMEDOUT : r;
 }
+static int wait_rwlock_read(struct place *p, int64_t d)
+{
+    return hg_rwlock_lock_read(&p->written, d);
+}
+static int wait_rwlock_write(struct place *p, int64_t d)
+{
+    return hg_rwlock_lock_write(&p->written, d);
+}
+static int wait_sema(struct place *p, int64_t d) { return hg_sema_acquire(&p->none, 1, d); }
+static int wait_cond(struct place *p, int64_t d)
+{
+    hg_mutex_lock(&p->of_cond);
+    int r = hg_cond_wait(&p->cond, &p->of_cond, d);
+    hg_mutex_unlock(&p->of_cond); /* it has it back, whatever ended the wait */
+    return r;
+}
+static int wait_ticker(struct place *p, int64_t d) { return hg_ticker_wait(&p->ticker, d, NULL); }
 static int wait_place(struct place *p, int64_t d)
 {
     int64_t was = hg_deadline_push(d); /* the call has no deadline of its own */
@@ -75,10 +97,13 @@ static int wait_place(struct place *p, int64_t d)
     return r;
 }
 
-static int (*const waits[])(struct place *, int64_t) = {
-    wait_send,       wait_receive, wait_select,    wait_select_of_nothing,
-    wait_no_channel, wait_mutex,   wait_waitgroup, wait_join,
-    wait_read,       wait_signal,  wait_sleep,     wait_place};
+static int (*const waits[])(struct place *,
+                            int64_t) = {wait_rwlock_read, wait_rwlock_write, wait_sema,
+                                        wait_cond,        wait_ticker,       wait_send,
+                                        wait_receive,     wait_select,       wait_select_of_nothing,
+                                        wait_no_channel,  wait_mutex,        wait_waitgroup,
+                                        wait_join,        wait_read,         wait_signal,
+                                        wait_sleep,       wait_place};
 #define WAITS ((int)(sizeof waits / sizeof waits[0]))
 
 static int last_until_closed(void *arg)
@@ -95,6 +120,8 @@ static void open_place(struct place *p)
     CHECK(hg_chan_send(p->full, &v, HG_NOW) == 0);
     hg_mutex_lock(&p->locked);
     hg_waitgroup_add(&p->work, 1);
+    CHECK(hg_rwlock_lock_write(&p->written, HG_NOW) == 0);
+    CHECK(hg_ticker_start(&p->ticker, hg_in(SECS(1000)), SECS(1000)) == 0);
     CHECK(hg_go_with(NULL, last_until_closed, p, &p->lasting) == 0);
     CHECK(pipe(pipe_ends) == 0);
     CHECK(hg_fd_open(pipe_ends[0], &p->silent) == 0);
@@ -112,6 +139,10 @@ static void close_place(struct place *p)
     CHECK(hg_mutex_lock_until(&p->locked, HG_NOW) == 0); /* nobody was left in the queue */
     hg_mutex_unlock(&p->locked);
     hg_waitgroup_done(&p->work);
+    hg_rwlock_unlock_write(&p->written);
+    CHECK(hg_rwlock_lock_write(&p->written, HG_NOW) == 0);
+    hg_rwlock_unlock_write(&p->written);
+    CHECK(hg_ticker_stop(&p->ticker));
 }
 
 struct waiter {
