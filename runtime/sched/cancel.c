@@ -83,7 +83,7 @@ void hg__cancel_task(struct hg_sched *s, struct hg_lock *lock, struct hg_tcb *co
     hg__cancel_unlock(s);
     if (wake != NULL)
         hg__ready(wake, false);
-    hg_sub_acqrel(&s->outside_waits, 1u);
+    hg__outside_end(s, &s->outside_waits);
 }
 
 /* ---- all tasks ---- */
@@ -103,7 +103,7 @@ void hg__cancel_all(struct hg_sched *s)
         if (hg__cancel_claim(t))
             hg__ready(t, false);
     }
-    hg_sub_acqrel(&s->outside_waits, 1u);
+    hg__outside_end(s, &s->outside_waits);
 }
 
 /* ---- the calling task ---- */

@@ -226,7 +226,7 @@ static void cancel(struct hg_group_state *g)
     hg__lock(&s->cancel_lock);
     hg__group_cancel_locked(s, g);
     hg__cancel_unlock(s);
-    hg_sub_acqrel(&s->outside_waits, 1u);
+    hg__outside_end(s, &s->outside_waits);
 }
 
 /* ---- members ---- */
