@@ -146,7 +146,8 @@ static inline void prepare(struct hg_tcb *t, uintptr_t top, int64_t deadline)
     t->watched = false;
     memset(&t->stack.times, 0, sizeof t->stack.times);
     hg_store_rlx(&t->wait, ((hg_load_rlx(&t->wait) >> 3) + 1) << 3 | HG_WAKE_VALUE); /* B2 */
-    t->stack.sp = hg__ctx_init(top, enter, t);
+    /* Atomic: the trimmer and the estimate of stacks look at it as a hint. */
+    __atomic_store_n(&t->stack.sp, hg__ctx_init(top, enter, t), __ATOMIC_RELAXED);
 }
 
 static inline void publish(struct hg_proc *p, struct hg_tcb *t)
