@@ -43,15 +43,6 @@
 
 #include <hedge/task.h>
 
-void hg__cancel_begin(struct hg_sched *s) { hg_add_acqrel(&s->outside_waits, 1u); }
-
-void hg__cancel_end(struct hg_sched *s)
-{
-    hg_sub_acqrel(&s->outside_waits, 1u);
-    if (hg__self() == NULL) /* a proc that held a deadlock report back for this looks again */
-        hg__wake_for_work(s);
-}
-
 /* ---- one task ---- */
 
 void hg__cancel_spread_locked(struct hg_sched *s, const struct hg_tcb *t)
@@ -77,7 +68,7 @@ bool hg__cancel_claim(struct hg_tcb *t)
 
 void hg__cancel_task(struct hg_sched *s, struct hg_lock *lock, struct hg_tcb *const *task)
 {
-    hg__cancel_begin(s);
+    hg_add_acqrel(&s->outside_waits, 1u); /* no deadlock while a task is claimed and not queued */
     hg__lock(&s->cancel_lock);
     hg__lock(lock);
     struct hg_tcb *t = *task, *wake = NULL;
@@ -92,7 +83,7 @@ void hg__cancel_task(struct hg_sched *s, struct hg_lock *lock, struct hg_tcb *co
     hg__cancel_unlock(s);
     if (wake != NULL)
         hg__ready(wake, false);
-    hg__cancel_end(s);
+    hg__outside_end(s, &s->outside_waits);
 }
 
 /* ---- all tasks ---- */
@@ -100,7 +91,7 @@ void hg__cancel_task(struct hg_sched *s, struct hg_lock *lock, struct hg_tcb *co
 void hg__cancel_all(struct hg_sched *s)
 {
     hg_store_sc(&s->shutdown, 1u);
-    hg__cancel_begin(s);
+    hg_add_acqrel(&s->outside_waits, 1u);
     uint32_t n = hg_load_acq(&s->registered);
     const struct hg_tcb *survivor = hg_load_acq(&s->survivor);
     for (uint32_t i = 0; i < n; i++) {
@@ -112,7 +103,7 @@ void hg__cancel_all(struct hg_sched *s)
         if (hg__cancel_claim(t))
             hg__ready(t, false);
     }
-    hg__cancel_end(s);
+    hg__outside_end(s, &s->outside_waits);
 }
 
 /* ---- the calling task ---- */

@@ -222,11 +222,11 @@ static void cancel(struct hg_group_state *g)
     hg__unlock(&g->lock);
     if (again)
         return;
-    hg__cancel_begin(s);
+    hg_add_acqrel(&s->outside_waits, 1u); /* no deadlock while tasks are claimed and not queued */
     hg__lock(&s->cancel_lock);
     hg__group_cancel_locked(s, g);
     hg__cancel_unlock(s);
-    hg__cancel_end(s);
+    hg__outside_end(s, &s->outside_waits);
 }
 
 /* ---- members ---- */

@@ -34,11 +34,6 @@ _Static_assert(_Alignof(struct hg_group_state) <= _Alignof(hg_group), "aligned f
 
 /* ---- cancel.c ---- */
 
-/* Around a cancellation from any thread: tasks whose parks it has won, and which are in no queue
- * yet, do not pass for a deadlock. */
-void hg__cancel_begin(struct hg_sched *s);
-void hg__cancel_end(struct hg_sched *s);
-
 /* CANCEL is held, and has been since t, which is cancelled, was known to live: its groups are put
  * in line. By now t may have ended, but then it had none: it and its successor need CANCEL to lose
  * or get one. */

@@ -508,7 +508,7 @@ void hg__timers_fini(struct hg_timers *h, struct hg_meta *meta);
 
 /* A task that was waited for from outside the scheduler is in a queue by now: lowers its count
  * (s->outside_waits, s->regions), and reports a deadlock if nothing else stands against one. Any
- * thread, on no task's stack. */
+ * thread; on a task's stack there is none, as its proc is not idle. */
 void hg__outside_end(struct hg_sched *s, _Atomic uint32_t *count);
 
 /* Every task, its state and where it waits, to standard error or the log hook (any thread; racy but

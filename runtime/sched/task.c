@@ -355,8 +355,8 @@ int hg__task_post(struct hg_sched *s, void (*fn)(void *), void *arg)
     hg_add_acqrel(&s->outside_waits, 1u);
     hg_add_acqrel(&s->posted, 1u);
     hg__global_put(s, t, t, 1);
-    hg_sub_acqrel(&s->outside_waits, 1u);
     hg__wake_for_work(s);
+    hg__outside_end(s, &s->outside_waits);
     return 0;
 }
 
