@@ -121,14 +121,18 @@ static uint32_t ready_of(uint32_t events)
     return ready;
 }
 
-int hg__os_poller_wait(int poller, struct hg_os_event *events, int room, int64_t deadline)
+int hg__os_poller_wait(int poller, struct hg_os_event *events, int room, int64_t deadline,
+                       bool *rung)
 {
     struct epoll_event e[EVENTS_AT_ONCE];
     int n = wait_until(poller, e, room < EVENTS_AT_ONCE ? room : EVENTS_AT_ONCE, deadline);
     HG_CHECK(n >= 0 || errno == EINTR, "waiting for descriptors failed: errno %d", errno);
     int out = 0;
+    *rung = false;
     for (int i = 0; i < n; i++)
-        if (e[i].data.u64 != BELL)
+        if (e[i].data.u64 == BELL)
+            *rung = true;
+        else
             events[out++] = (struct hg_os_event){e[i].data.u64, ready_of(e[i].events)};
     return out;
 }

@@ -39,10 +39,12 @@ int hg__os_poller_add(int poller, int fd, uint64_t data);
 int hg__os_poller_remove(int poller, int fd);
 /* At most `room` events. Waits for the first one until `deadline` (CLOCK_MONOTONIC; HG_NOW: does
  * not wait; INT64_MAX: for ever), until the bell is rung, or, rarely, for no reason. The bell is no
- * event. Returns how many. A wait may end up to a millisecond late where the kernel has no
- * epoll_pwait2 (before Linux 5.11). */
-int hg__os_poller_wait(int poller, struct hg_os_event *events, int room, int64_t deadline);
-/* Ends one wait: the one that sleeps, or else the next. */
+ * event: *rung says that this call, and no other, has heard it. Returns how many. A wait may end up
+ * to a millisecond late where the kernel has no epoll_pwait2 (before Linux 5.11). */
+int hg__os_poller_wait(int poller, struct hg_os_event *events, int room, int64_t deadline,
+                       bool *rung);
+/* Ends one wait: the one that sleeps, or else the next; or is heard by a call that does not
+ * wait. */
 void hg__os_poller_ring(int bell);
 
 /* ---- any descriptor ---- */

@@ -79,11 +79,15 @@ struct hg_tcb *hg__net_poll(void *net, struct hg_mutator *m, int64_t until)
     struct hg_os_event events[EVENTS_AT_ONCE];
     struct hg_tcb *chain = NULL, **tail = &chain;
     int count;
+    bool rung;
     if (until == HG_NOW) {
-        count = hg__os_poller_wait(n->poller, events, EVENTS_AT_ONCE, HG_NOW);
+        count = hg__os_poller_wait(n->poller, events, EVENTS_AT_ONCE, HG_NOW, &rung);
+        /* Who looks takes the ring that is meant for who sleeps, and gives it back: Note [POLL]. */
+        if (hg_unlikely(rung) && hg_load_sc(&n->sched->poller) != 0)
+            hg__net_kick(n);
     } else {
         uint32_t word = hg__mutator_block(m);
-        count = hg__os_poller_wait(n->poller, events, EVENTS_AT_ONCE, until);
+        count = hg__os_poller_wait(n->poller, events, EVENTS_AT_ONCE, until, &rung);
         HG_CHECK(hg__mutator_unblock(m, word), "a proc that polls was handed on");
     }
     for (int i = 0; i < count; i++)

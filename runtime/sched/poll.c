@@ -21,7 +21,10 @@
  * Lost wake-ups (Note [WAKE] in wake.c): the poller is an idle proc like any other, listed, and its
  * wake word is POLLS instead of ASLEEP. The bell is an edge that the kernel keeps: rung before the
  * poller is in the kernel, it ends the sleep at once; rung after it has left, it ends the next one,
- * for nothing.
+ * for nothing. An edge is for one: a proc that looks, as it has seen no poller, may take one that
+ * was rung for a poller that has begun to sleep since. So who takes the bell without sleeping looks
+ * at `poller` after that, and rings again. It sees the poller for which was rung, as that one was
+ * the poller before the ring, unless it has left by then and needs no bell.
  *
  * The task that was found first runs next on the proc that found it; it is in no queue in between,
  * so nobody need be told. The others go to its ring, and idle procs are told.

@@ -26,8 +26,8 @@
  * (the last spinner that finds a task wakes no other; takes three procs), ALL_UNTOLD (I and the
  * thieves leave told tasks in runnext alone, as if they were untold). With NET: NO_BELL (who wakes
  * the poller does not ring), NO_DUE (the monitor does not look), NO_POLLER (idle procs sleep on their
- * futex only), KEEP_POLLER (who comes back from the kernel is still the poller). run-models has them
- * all.
+ * futex only), KEEP_POLLER (who comes back from the kernel is still the poller), NO_RING_AGAIN (who
+ * looks, and so takes the bell from the poller, keeps it). run-models has them all.
  */
 #ifndef PROCS
 #define PROCS 2
@@ -178,6 +178,7 @@ proctype Proc(byte id; bool runs) {
     bool found;
 #ifdef NET
     byte n;
+    bool rung;
 #endif
     if
     :: runs -> goto turn
@@ -204,7 +205,16 @@ find:
     fi;
 #ifdef NET
     if
-    :: !poller -> atomic { n = pending; pending = 0 }; take_events(n)
+    :: !poller ->
+        atomic { n = pending; pending = 0; rung = bell; bell = false };
+#ifndef NO_RING_AGAIN
+        if
+        :: rung && poller -> bell = true
+        :: else
+        fi;
+#endif
+        rung = false;
+        take_events(n)
     :: poller
     fi;
 #endif

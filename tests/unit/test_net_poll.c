@@ -258,6 +258,39 @@ static int bell(void *arg)
     CHECK(hg_fd_close(p.a) == 0);
     return 0;
 }
+/* The same while other procs go idle and wake all the time, look at descriptors when they do, and
+ * so take the bell that is rung for the one that sleeps. */
+struct naps {
+    _Atomic int stop;
+    hg_waitgroup g;
+};
+static void naps(void *arg)
+{
+    struct naps *n = arg;
+    while (!hg_load_rlx(&n->stop))
+        hg_sleep(30000 + (int64_t)(hg_task_id() % 7) * 5000);
+    hg_waitgroup_done(&n->g);
+}
+static int bell_beside_naps(void *arg)
+{
+    struct naps n = {0};
+    hg_waitgroup_add(&n.g, 5);
+    for (int i = 0; i < 5; i++)
+        go(naps, &n);
+    CHECK(bell(arg) == 0);
+    hg_store_rlx(&n.stop, 1);
+    CHECK(hg_waitgroup_wait(&n.g, HG_FOREVER) == 0);
+    return 0;
+}
+ParameterizedTestParameters(net_poll, bell_beside_naps)
+{
+    return cr_make_param_array(int, on_procs, 3);
+}
+ParameterizedTest(int *procs, net_poll, bell_beside_naps)
+{
+    cr_assert_eq(run_on(*procs, bell_beside_naps, NULL), 0);
+}
+
 ParameterizedTestParameters(net_poll, bell) { return cr_make_param_array(int, on_procs, 2); }
 ParameterizedTest(int *procs, net_poll, bell) { cr_assert_eq(run_on(*procs, bell, NULL), 0); }
 
