@@ -327,16 +327,21 @@ Test(net_stress, closes_collecting)
 #define AT_ONCE  500
 struct many {
     hg_fd *l;
-    int n, child_from;
-    hg_waitgroup g;
-    _Atomic int echoed;
+    int n;
+    hg_waitgroup g; /* descriptors that are not closed yet */
+};
+struct echo_one {
+    hg_fd *f;
+    hg_waitgroup *g;
 };
 static void echo_many(void *arg)
 {
+    struct echo_one *e = arg;
     char byte;
-    while (hg_fd_read(arg, &byte, 1, HG_FOREVER) == 1)
-        CHECK(hg_fd_write_all(arg, &byte, 1, HG_FOREVER) == 0);
-    CHECK(hg_fd_close(arg) == 0);
+    while (hg_fd_read(e->f, &byte, 1, HG_FOREVER) == 1)
+        CHECK(hg_fd_write_all(e->f, &byte, 1, HG_FOREVER) == 0);
+    CHECK(hg_fd_close(e->f) == 0);
+    hg_waitgroup_done(e->g);
 }
 /* The other side: a process without a runtime. All connect, and only then is each used twice. */
 static void connect_many(const char *name, int n)
@@ -374,17 +379,18 @@ static int many(void *arg)
     if (child == 0)
         connect_many(name, m->n);
     for (int i = 0; i < m->n; i++) {
-        hg_fd *f;
-        CHECK(hg_fd_accept(m->l, HG_FOREVER, &f) == 0);
-        go(echo_many, f);
+        struct echo_one e = {.g = &m->g};
+        CHECK(hg_fd_accept(m->l, HG_FOREVER, &e.f) == 0);
+        hg_waitgroup_add(&m->g, 1);
+        CHECK(hg_go_copy(echo_many, &e, sizeof e) == 0);
     }
     until_waits(m->n); /* all are open, and nobody is left out */
     hg_block_enter();
     pid_t ended = waitpid(child, &status, 0);
     hg_block_leave();
     CHECK(ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    until_waits(0);
-    CHECK(hg_fd_close(m->l) == 0);
+    CHECK(hg_waitgroup_wait(&m->g, HG_FOREVER) == 0);
+    CHECK(net_waits() == 0 && hg_fd_close(m->l) == 0);
     CHECK(hg_load_acq(&hg__task_self()->sched->net_fds) == 0);
     return 0;
 }
