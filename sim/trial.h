@@ -82,7 +82,7 @@ int trial_run(struct trial *t, int procs, int (*main_task)(void *), void *arg);
 
 enum trial_ending { TRIAL_RESULT, TRIAL_STOPPED, TRIAL_FAILED };
 /* seconds: how long a run should take at most; one that takes two minutes more is aborted. told
- * (may be NULL) is called ten times a second. */
+ * (may be NULL) is called twenty times a second. */
 enum trial_ending trial_child(trial_fn *fn, const void *arg, double seconds,
                               void (*told)(void *arg, int64_t operations), void *told_arg,
                               struct trial_result *out, char *why, size_t room);
