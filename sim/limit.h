@@ -127,8 +127,8 @@ int limit_run(const struct limit_options *opt, const struct limit_scenario *s, b
               struct limit_shared *shared);
 
 enum limit_end { LIMIT_END_RESULT, LIMIT_END_STOPPED, LIMIT_END_FAILED };
-/* The same in a process of its own (limit_child.c). While it runs, told(arg, shared) is called twenty
- * times a second. */
+/* The same in a process of its own (limit_child.c). While it runs, told(arg, shared) is called
+ * twenty times a second. */
 enum limit_end limit_child(const struct limit_options *opt, const struct limit_scenario *s,
                            bool limited, void (*told)(void *arg, const struct limit_shared *shared),
                            void *arg, struct limit_result *out, char *why, size_t room);
